@@ -1,0 +1,15 @@
+# Writes OUT: a table {path below kernels/, text} of every kernel text under ROOT.
+file(GLOB_RECURSE texts RELATIVE ${ROOT} ${ROOT}/*.cl ${ROOT}/*.cuh ${ROOT}/*.h)
+list(SORT texts)
+set(body "#include \"family/kernel_text.h\"\nnamespace thrice::family {\nconst std::vector<KernelText>& kernel_texts() {\n  static const std::vector<KernelText> kTexts = {\n")
+foreach(path ${texts})
+  file(READ ${ROOT}/${path} text)
+  # A string literal of more than 64 KiB is not portable; kernels are far shorter, and this says so when one is not.
+  string(LENGTH "${text}" size)
+  if(size GREATER 60000)
+    message(FATAL_ERROR "kernels/${path} has ${size} bytes; split it below 60000")
+  endif()
+  string(APPEND body "    {\"${path}\", R\"THRICE_TEXT(${text})THRICE_TEXT\"},\n")
+endforeach()
+string(APPEND body "  };\n  return kTexts;\n}\n}  // namespace thrice::family\n")
+file(WRITE ${OUT} "${body}")
