@@ -1,0 +1,38 @@
+// What one trial told.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "artifact/schedule.h"
+
+namespace thrice::artifact {
+
+enum class Outcome { kOk, kIllegal, kCompileFailed, kLaunchFailed, kTimedOut, kWrong };
+const char* outcome_name(Outcome outcome);
+Outcome parse_outcome(const std::string& name);
+
+struct Measurement {
+  Outcome outcome = Outcome::kIllegal;
+  std::string message;   // why, when not ok
+  double time_us = 0;    // median of samples, one execution of the region
+  double spread_us = 0;  // median absolute deviation
+  int samples = 0;
+  double error = -1, error_limit = -1;  // numerics.md; -1 = not checked
+  double build_ms = 0;
+  int registers = -1, spill_bytes = -1;
+  int64_t temporary_bytes = 0;
+};
+
+// One row kept: a trial with all that identifies it.
+struct TuningRecord {
+  std::string workload;     // structural hash
+  std::string shape;        // bindings it was timed at, "s0=1 s1=320"
+  std::string environment;  // key of the environment row (device, driver, compiler, product)
+  Schedule schedule;
+  Measurement measurement;
+  std::string source_key;  // KernelSource::key
+  int64_t unix_time = 0;
+};
+
+}  // namespace thrice::artifact

@@ -1,0 +1,19 @@
+// Seeded input kinds for verification (docs/numerics.md): the same kind, seed and type give the same tensor
+// on every machine.
+#pragma once
+#include "ir/graph.h"
+
+namespace thrice::ir {
+
+enum class InputKind { kSmallIntegers, kNormal, kUniform, kHeavyTail, kWideRange, kOutliers, kEdgeValues };
+const char* input_kind_name(InputKind kind);
+
+// Floats by kind; integers uniform in [low, high) (bool: coin). Values are rounded to the dtype.
+Tensor make_input(DType dtype, const std::vector<int64_t>& shape, InputKind kind, uint64_t seed,
+                  int64_t low = -4, int64_t high = 5);
+
+// Inputs for a whole graph at given bindings: index operands of gather/scatter stay inside their axis,
+// lengths stay positive, everything else by kind.
+std::vector<Tensor> make_inputs(const Graph& graph, const Bindings& bindings, InputKind kind, uint64_t seed);
+
+}  // namespace thrice::ir
