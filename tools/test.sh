@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Sets up, builds and tests everything that needs no GPU. The last line is `N passed, N failed`, counting steps and tests together.
+#   tools/test.sh                    all steps
+#   tools/test.sh --only unit,tools  setup, configure and build, and then only the steps named
+#   tools/test.sh --skip-setup       the machine is set up already
+#   tools/test.sh --list             names of the steps
+# THRICE_PRESET (release) and THRICE_JOBS (number of cores) choose how it builds; logs: build/<preset>/test_logs/<step>.log
+#
+# Adding a step is one line in "The steps" below: step NAME COMMAND... A step fails when its command does. When its log ends
+# with a line `N passed, N failed` (tools/ctest_group.py, Python's unittest through tools/unittest_group.sh) those are added to the sum.
+set -u
+cd "$(dirname "$0")/.."
+
+preset=${THRICE_PRESET:-release}
+jobs=${THRICE_JOBS:-$(nproc)}
+build=build/$preset
+logs=$build/test_logs
+python=.venv/bin/python
+only='' list=0 run_setup=1
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --only) only=,${2:?--only needs names}, && shift ;;
+    --skip-setup) run_setup=0 ;;
+    --list) list=1 ;;
+    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "test: unknown option $1; known: --only --skip-setup --list" >&2; exit 2 ;;
+  esac
+  shift
+done
+mkdir -p "$logs"
+export OMP_WAIT_POLICY=passive  # spinning OpenMP threads starve every other process of a small machine
+export GTEST_COLOR=no CLICOLOR=0
+
+passed=0 failed=0 broken='' failures=()
+
+# step NAME COMMAND...: runs it with its log in a file, prints one line, adds to the sums. Always returns 0.
+step() {
+  local name=$1 log=$logs/$1.log begin=$EPOCHREALTIME code seconds counts extra=''
+  shift
+  if [ $list = 1 ]; then echo "$name"; return 0; fi
+  if [ -n "$only" ] && [[ "$only" != *,$name,* ]]; then return 0; fi
+  if [ -n "$broken" ]; then
+    failed=$((failed + 1)) failures+=("$name")
+    printf '[ -- ] %-16s not run: %s failed\n' "$name" "$broken"
+    return 0
+  fi
+  "$@" >"$log" 2>&1
+  code=$?
+  seconds=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.1f", b - a}')
+  counts=$(tail -n 1 "$log" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed.*/\1 \2/p')
+  if [ -n "$counts" ]; then
+    passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* }))
+    extra="$(tail -n 1 "$log")"
+  else
+    extra=$(tail -n 1 "$log" | cut -c1-100)
+  fi
+  if [ $code = 0 ]; then
+    passed=$((passed + 1))
+    printf '[ ok ] %-16s %7s s  %s\n' "$name" "$seconds" "$extra"
+    grep -hE '\bskipped: ' "$log" | sort -u | head -n 8 | sed 's/^/         /'
+  else
+    failed=$((failed + 1)) failures+=("$name")
+    printf '[FAIL] %-16s %7s s  exit %d, log %s\n' "$name" "$seconds" "$code" "$log"
+    tail -n 40 "$log" | sed 's/^/         /'
+  fi
+  return 0
+}
+
+# As step; the steps after it cannot run when it fails.
+must() {
+  local before=$failed keep=$only
+  only=''
+  step "$@"
+  only=$keep
+  [ $failed = "$before" ] || broken=${broken:-$1}
+}
+
+configure() { cmake --preset "$preset"; }
+build() { cmake --build --preset "$preset" -j "$jobs"; }
+group() { $python tools/ctest_group.py "$build" "$@"; }
+
+# ---- The steps ----
+[ $run_setup = 0 ] || must setup tools/setup.sh --test
+must configure configure
+must build build
+step layers $python tools/check_layers.py
+step sizes $python tools/sizes.py --strict
+step format tools/format.sh --check
+step tools tools/unittest_group.sh tests/tools
+step unit group unit
+step null group null
+step cross group cross
+step golden group golden
+step error group error
+step fault group fault
+# ---- end of the steps ----
+
+[ $list = 0 ] || exit 0
+[ ${#failures[@]} -eq 0 ] || echo "failed steps: ${failures[*]}"
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
