@@ -87,6 +87,7 @@ step layers $python tools/check_layers.py
 step sizes $python tools/sizes.py --strict
 step format tools/format.sh --check
 step tools tools/unittest_group.sh tests/tools
+step node_tests $python tools/node_tests.py "$build"
 step unit group unit
 step null group null
 step cross group cross
