@@ -1,0 +1,125 @@
+// Writes one kernel: values of the workload as expressions at coordinates, everything inlined, common parts
+// once.
+//
+// Use, in a family:
+//   ProgramDraft draft(workload);
+//   Emitter e(draft, "map0");
+//   Index i = e.global_thread();                        // or e.loop(...)
+//   e.open("if (" + e.text(i) + " < " + e.text(n) + ")");
+//   Coords c = e.split(i, y);                           // coordinates of value y
+//   e.store(output, c, e.value(y, c));
+//   e.close();
+//   draft.kernels.push_back(e.finish(geometry));
+#pragma once
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "family/index.h"
+#include "family/program.h"
+
+namespace thrice::family {
+
+// Thrown while a draft is made when the workload does not have the form that the family assumed; match()
+// turns it into a refusal.
+struct NotMatched {
+  std::string reason;
+};
+
+class Emitter {
+ public:
+  Emitter(ProgramDraft& draft, std::string symbol);
+  Emitter(const Emitter&) = delete;
+
+  IndexTable& index() { return index_; }
+  const ir::Graph& graph() const { return draft_.graph(); }
+
+  // --- integers -------------------------------------------------------------------------------------------
+  Index constant(int64_t v) { return index_.constant(v); }
+  Index dim(ir::ValueId value, int axis);      // extent: literal when constant
+  std::vector<Index> dims(ir::ValueId value);  // all of them
+  Index elements(ir::ValueId value);           // product of all extents
+  Index product(const std::vector<Index>& factors);
+  Coords split(Index flat, ir::ValueId value) { return index_.split(flat, dims(value)); }
+  // Identifier or literal that holds the integer at this point of the text (writes declarations it needs).
+  std::string text(Index i);
+  // A new variable holding `expression` (C text of type int); one per scope for equal texts.
+  Index declare_int(const std::string& expression);
+
+  // --- text -----------------------------------------------------------------------------------------------
+  void line(const std::string& statement);  // one statement, semicolon included
+  void open(const std::string& head);       // "for (...)": writes `head {` and begins a scope
+  void close();
+  // for (int <name> = begin; name < end; name += step) { ... }: opens the scope, returns the variable.
+  // `bound` states 0 <= variable < bound, which lets divisions fold.
+  Index open_loop(const std::string& begin, const std::string& end, const std::string& step,
+                  std::optional<ir::Dim> bound = std::nullopt);
+  std::string fresh(const std::string& stem);  // unused identifier: stem0, stem1, ...
+  // File-scope text put before the kernel (functions, constant tables).
+  void preamble(const std::string& text) { preamble_ += text; }
+
+  // --- values ---------------------------------------------------------------------------------------------
+  // Identifier or literal of the compute type (compute_type in scalar.h) of element `coords` of `value`.
+  // coords has one entry an axis. Throws NotMatched for a producer that cannot be inlined (reduce, matmul,
+  // ...) unless it was bound.
+  std::string value(ir::ValueId value, const Coords& coords);
+  // From now on elements of `value` come from `read`: accumulators, row scalars, staged tiles. Results are
+  // not remembered across calls.
+  using Read = std::function<std::string(const Coords&)>;
+  void bind(ir::ValueId value, Read read);
+  void unbind(ir::ValueId value);
+  // Elements of `value` come from temporary `number`, row-major in the value's shape.
+  void bind_temporary(ir::ValueId value, int number);
+  // Element of a buffer argument, converted to the compute type.
+  std::string load(const std::string& buffer, DType dtype, const std::string& offset);
+  // Operand of the node at output coordinates `out` of rank-aligned broadcasting: coordinates inside it.
+  Coords broadcast(ir::ValueId operand, const Coords& out, const std::vector<ir::Dim>& out_shape);
+  // Stores one element of graph output `output` (position in graph.outputs); rounds to its dtype.
+  void store(size_t output, const Coords& coords, const std::string& element);
+  void store_temporary(int number, const std::string& offset, const std::string& element);
+  // A named local of the value's compute type holding `expression`.
+  std::string declare(DType dtype, const std::string& expression);
+
+  // True where text written so far divides something that depends on `variable`: such loops do not vectorise.
+  bool divides(Index variable) const;
+  // Values loaded so far, in order of first use (inputs and temporaries by name).
+  const std::set<std::string>& buffers_read() const { return buffers_read_; }
+
+  // The finished kernel: signature, extents at its head, body. `threads` > 0 states the work-group size.
+  KernelDraft finish(std::function<void(const Facts&, artifact::Launch&)> geometry, int64_t threads = 0);
+
+ private:
+  struct Scope {
+    std::map<std::string, std::string> names;  // what -> identifier
+  };
+  const std::string* find(const std::string& what) const;
+  void remember(const std::string& what, const std::string& name) { scopes_.back().names[what] = name; }
+  std::string compute(const ir::Node& node, ir::ValueId result, const Coords& coords);
+  std::string view(const ir::Node& node, ir::ValueId result, const Coords& coords);
+  std::string concat(const ir::Node& node, ir::ValueId result, const Coords& coords);
+  std::string pad(const ir::Node& node, ir::ValueId result, const Coords& coords);
+  Coords reshape(ir::ValueId from, ir::ValueId to, const Coords& coords);
+  Index gather_index(ir::ValueId indices, const Coords& at, Index extent);
+  std::string constant_element(ir::ValueId value, const Coords& coords);
+
+  ProgramDraft& draft_;
+  std::string symbol_;
+  IndexTable index_;
+  std::vector<Source> extents_;
+  std::vector<std::string> extent_names_;
+  std::map<int, std::string> extent_of_;  // Index id of an extent -> its identifier
+  std::vector<Scope> scopes_;
+  std::set<int> printed_;  // Index ids of operators written
+  std::map<ir::ValueId, Read> bound_;
+  std::set<std::string> buffers_read_;
+  std::string preamble_, body_;
+  int indent_ = 1;
+  std::map<std::string, int> counters_;
+};
+
+// Can every node be inlined by Emitter::value? nullopt = yes. Nodes listed in `except` are the family's own.
+Refusal refuse_inlining(const Workload& workload, const std::set<ir::NodeId>& except = {});
+
+}  // namespace thrice::family
