@@ -48,8 +48,10 @@ bool is_signed_integer(DType dtype);
 bool is_unsigned_integer(DType dtype);
 int dtype_bits(DType dtype);  // 32 for f32, 4 for i4, 8 for bool
 
-// Rounds a double to the nearest value of a float type (ties to even; overflow to Inf, or to the largest
-// value where the type has no Inf or `saturate` is set), returned as double. f64 returns it unchanged.
+// Rounds a double to the nearest value of a float type (ties to even), returned as double; f64 returns it
+// unchanged. Beyond the range: the largest value with `saturate`; else Inf, or NaN where the type has no Inf
+// (as ONNX Cast), or the largest value where it has neither (f4e2m1). f8e8m0: negative gives NaN, 0 the
+// smallest.
 double round_to(DType dtype, double value, bool saturate = false);
 // Wraps a 64-bit integer to the width and sign of an integer type (bool: value != 0).
 int64_t wrap_to(DType dtype, int64_t value);
