@@ -11,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import strip_model  # noqa: E402
 
 SECRET = numpy.full((20, 20), 0.7071, numpy.float32)
+LONG_SECRET = numpy.full((40, 20), 0.7071, numpy.float16)  # half the width, so more elements to pass the limit
 
 
 def build_model():
@@ -24,7 +25,7 @@ def build_model():
     nodes = [
         helper.make_node("Reshape", ["x", "shape"], ["a"], doc_string="/somewhere/model.py"),
         helper.make_node("MatMul", ["a", "weight"], ["b"]),
-        helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(SECRET.astype(numpy.float16), "value")),
+        helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(LONG_SECRET, "value")),
         helper.make_node("If", ["flag"], ["d"], then_branch=branch, else_branch=branch),
         helper.make_node("Mul", ["b", "scale"], ["e"]),
         helper.make_node("Add", ["e", "d"], ["y"]),
