@@ -1,0 +1,55 @@
+// Binding a segment: concrete shapes -> launches with buffers, arena offsets and parameter block. Made once
+// per new shape, then replayed.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "exec/executable.h"
+#include "exec/facts.h"
+
+namespace thrice::exec {
+
+// Which buffer a launch argument is, once storage is shared by aliases.
+enum class Storage {
+  kArena,    // temporary within the segment
+  kOutside,  // made before the segment: graph input, constant, carried value; known by its value id
+  kCarried,  // made here and read later or returned: a pool buffer a run
+};
+
+struct BoundArgument {
+  Storage storage = Storage::kArena;
+  ir::ValueId value = ir::kNoValue;  // kOutside, kCarried: representative value of the storage
+  int64_t offset = 0;                // kArena
+  int64_t bytes = 0;
+};
+struct BoundLaunch {
+  backend::ProgramPtr program;
+  artifact::Launch launch;
+  std::vector<BoundArgument> arguments;
+  int64_t extents_offset = 0;  // into the parameter block, bytes
+};
+struct BoundStep {
+  size_t first_launch = 0, num_launches = 0;
+};
+struct BoundValue {
+  ir::ValueId value;
+  DType dtype;
+  std::vector<int64_t> shape;
+  BoundArgument where;
+};
+struct BoundSegment {
+  std::vector<BoundStep> steps;  // index-aligned with the segment's steps
+  std::vector<BoundLaunch> launches;
+  std::vector<int32_t> extents;  // the whole parameter block
+  std::vector<BoundValue>
+      results;  // every value that a step of the segment makes (for results, carried values, and observers)
+  std::vector<BoundArgument> carried;  // distinct storages to take from the pool at each run
+  int64_t arena_bytes = 0, arena_lower_bound = 0;
+};
+
+// `escapes[v]`: value v is read after the segment or returned to the caller. Steps of kind kHost and kControl
+// are not bound here.
+BoundSegment bind_segment(const Executable& code, size_t segment, RunFacts& facts,
+                          const std::vector<uint8_t>& escapes);
+
+}  // namespace thrice::exec

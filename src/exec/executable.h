@@ -1,0 +1,51 @@
+// A plan ready to run on one device: programs loaded, constants uploaded. Immutable; shared by any number of
+// executors.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "artifact/plan.h"
+#include "backend/backend.h"
+#include "family/family.h"
+#include "ir/region.h"
+
+namespace thrice::exec {
+
+// One step of a segment with what it needs at run time.
+struct StepCode {
+  const artifact::PlanStep* step = nullptr;
+  std::string name;       // for people: "Conv + HardSwish"
+  ir::Workload workload;  // kRegion: inputs and outputs are value ids of the model graph
+  const family::Family* family = nullptr;
+  backend::ProgramPtr program;
+};
+struct SegmentCode {
+  std::vector<StepCode> steps;
+};
+
+struct Executable {
+  backend::DevicePtr device;
+  std::shared_ptr<const ir::Graph> graph;
+  std::shared_ptr<const artifact::Plan> plan;
+  std::vector<SegmentCode> segments;
+  std::vector<backend::BufferSpan>
+      constants;  // by value id; empty span where the value is no constant that a device step reads
+  std::map<std::pair<int, int>, std::shared_ptr<const Executable>> bodies;  // (node, body) of control steps
+  int64_t constant_bytes = 0;
+};
+
+// Where a region's loaded program comes from: the jit (build or cache) or a release's binaries.
+using ProgramSource =
+    std::function<backend::ProgramPtr(const ir::Workload&, const family::Family&, const artifact::Schedule&)>;
+
+// Errors: kCorrupt where the plan does not fit the graph (another graph's hash, nodes out of range, a value
+// read before it is made), kOutOfMemory, and what `programs` throws.
+std::shared_ptr<const Executable> make_executable(backend::DevicePtr device,
+                                                  std::shared_ptr<const ir::Graph> graph,
+                                                  std::shared_ptr<const artifact::Plan> plan,
+                                                  const ProgramSource& programs);
+
+}  // namespace thrice::exec

@@ -1,0 +1,66 @@
+// Runs an Executable: binds each segment to the shapes at hand (once per new shape), then only launches.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/buffer_pool.h"
+#include "exec/executable.h"
+
+namespace thrice::exec {
+
+// A value on its way through a run: on the host, on the device, or both.
+struct Operand {
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  backend::BufferSpan device;  // device.buffer null: not on the device
+  std::optional<ir::Tensor> host;
+
+  static Operand from_host(ir::Tensor tensor);
+  size_t bytes() const;
+};
+
+// One executed step, told to an observer after it has finished on the device.
+struct StepEvent {
+  size_t segment = 0, step = 0;
+  const StepCode* code = nullptr;
+  double device_us = 0;                         // launches of this step; 0 for host and alias steps
+  std::function<ir::Tensor(ir::ValueId)> read;  // downloads a value that is alive after the step
+};
+struct RunOptions {
+  std::function<void(const StepEvent&)>
+      observe;  // makes the run synchronous and step by step; for --trace, --bisect, tests
+};
+
+// One in-order stream, one arena, cached bindings. One thread at a time; many executors may share an
+// Executable.
+class Executor {
+ public:
+  explicit Executor(std::shared_ptr<const Executable> code, void* native_stream = nullptr);
+  ~Executor();
+
+  // Inputs in the order of graph.inputs. Results may still be being written by the stream: synchronize(), or
+  // use them on the same stream. A result may share a buffer with an input or a constant (identity graphs);
+  // callers that hand it on copy it. Errors: kInvalidArgument (dtype, rank or extent of an input; names it),
+  // kOutOfMemory, kLaunchFailed. After an error the executor is usable again.
+  std::vector<Operand> run(const std::vector<Operand>& inputs, const RunOptions& options = {});
+  std::vector<ir::Tensor> run_host(const std::vector<ir::Tensor>& inputs, const RunOptions& options = {});
+  ir::Tensor to_host(const Operand& operand);  // downloads where needed; waits
+  void synchronize();
+
+  backend::Stream& stream();
+  const Executable& code() const;
+  int64_t peak_bytes()
+      const;  // activations: arenas, carried values, inputs, outputs, temporaries; without constants
+  int64_t arena_lower_bound() const;  // largest over bindings of max_t sum(live)
+
+ private:
+  friend class Run;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace thrice::exec

@@ -1,0 +1,134 @@
+// Launching a bound segment: cached by shape, replayed with the run's own outside buffers.
+#include <fmt/format.h>
+#include <thrice/status.h>
+
+#include <algorithm>
+#include <span>
+
+#include "exec/run.h"
+
+namespace thrice::exec {
+
+using backend::BufferSpan;
+using ir::ValueId;
+
+// What a binding depends on: every symbol bound so far, and the values of shape operands that symbols do not
+// express.
+std::string Run::key(size_t segment) {
+  std::string key;
+  for (const auto& [symbol, value] : facts_.bindings()) key += fmt::format("{}={};", symbol, value);
+  for (const StepCode& code : code_.segments[segment].steps) {
+    if (code.step->kind != artifact::StepKind::kRegion) continue;
+    for (size_t i = 0; i < code.workload.inputs.size(); ++i) {
+      const ValueId v = code.workload.inputs[i];
+      if (!ir::is_shape_input(code.workload, i) || graph_.value(v).constant || graph_.value(v).known)
+        continue;
+      // Resize takes its scales as floats: a shape input need not be an integer.
+      const ir::Tensor& tensor = on_host(v);
+      key += fmt::format("{}:", v);
+      for (int64_t e = 0; e < tensor.size(); ++e) key += fmt::format("{},", tensor.as_double(e));
+    }
+  }
+  return key;
+}
+
+CachedSegment& Run::bound(size_t segment) {
+  constexpr size_t kMaxBindings = 64;  // of one segment; a service with many lengths keeps the latest ones
+  auto& cache = state_.cache[segment];
+  std::unique_ptr<CachedSegment>& slot = cache[key(segment)];
+  if (slot) return *slot;
+  if (cache.size() > kMaxBindings) {
+    for (auto it = cache.begin(); it != cache.end();) it = it->second ? cache.erase(it) : std::next(it);
+  }
+  auto made = std::make_unique<CachedSegment>();
+  made->bound = bind_segment(code_, segment, facts_, state_.escapes[segment]);
+  state_.arena_lower_bound = std::max(state_.arena_lower_bound, made->bound.arena_lower_bound);
+  const size_t arena_bytes = static_cast<size_t>(made->bound.arena_bytes);
+  if (arena_bytes > (state_.arena ? state_.arena->bytes() : 0)) {
+    // A larger arena has another address: recorded launches of all other shapes are made anew when they come
+    // again.
+    for (auto& other : state_.cache)
+      for (auto& [k, entry] : other)
+        if (entry) {
+          entry->launches.clear();
+          entry->replay.reset();
+        }
+    state_.stream->synchronize();
+    state_.arena.reset();
+    state_.arena = code_.device->allocate(arena_bytes);
+  }
+  const auto& ints = made->bound.extents;
+  if (!ints.empty()) {
+    const size_t bytes = ints.size() * sizeof(int32_t);
+    made->parameters = {code_.device->allocate(bytes), 0, bytes};
+    state_.stream->copy_to_device(made->parameters, std::as_bytes(std::span(ints)));
+  }
+  slot = std::move(made);
+  return *slot;
+}
+
+void Run::launch_segment(size_t segment) {
+  CachedSegment& cached = bound(segment);
+  const BoundSegment& plan = cached.bound;
+  std::map<ValueId, BufferSpan> carried;
+  for (const BoundArgument& piece : plan.carried)
+    carried[piece.value] = state_.pool->take(static_cast<size_t>(piece.bytes));
+  const auto span_of = [&](const BoundArgument& a) -> BufferSpan {
+    const size_t bytes = static_cast<size_t>(a.bytes);
+    if (a.storage == Storage::kArena)
+      return {bytes ? state_.arena : backend::BufferPtr(), static_cast<size_t>(a.offset), bytes};
+    BufferSpan span = a.storage == Storage::kCarried ? carried.at(a.value) : on_device(a.value);
+    span.bytes = bytes;
+    return span;
+  };
+
+  if (cached.launches.empty()) {
+    for (const BoundLaunch& launch : plan.launches) {
+      backend::RecordedLaunch& recorded = cached.launches.emplace_back();
+      recorded.program = launch.program;
+      recorded.launch = launch.launch;
+      for (const BoundArgument& argument : launch.arguments) recorded.buffers.push_back(span_of(argument));
+      recorded.extents = cached.parameters;
+      recorded.extents.offset += static_cast<size_t>(launch.extents_offset);
+      recorded.extents.bytes = std::max<size_t>(launch.launch.extents.size(), 1) * sizeof(int32_t);
+    }
+    if (!cached.launches.empty()) cached.replay = state_.stream->record(cached.launches);
+  } else {
+    for (size_t l = 0; l < plan.launches.size(); ++l)
+      for (size_t a = 0; a < plan.launches[l].arguments.size(); ++a) {
+        if (plan.launches[l].arguments[a].storage == Storage::kArena) continue;
+        const BufferSpan span = span_of(plan.launches[l].arguments[a]);
+        BufferSpan& last = cached.launches[l].buffers[a];
+        if (span.buffer == last.buffer && span.offset == last.offset) continue;
+        cached.replay->set_buffer(l, a, span);
+        last = span;
+      }
+  }
+
+  for (const BoundValue& result : plan.results) {
+    if (!options_.observe && result.where.storage == Storage::kArena) continue;
+    Operand& o = operand(result.value);
+    o.dtype = result.dtype;
+    o.shape = result.shape;
+    o.device = span_of(result.where);
+    o.host.reset();
+  }
+  if (options_.observe)
+    launch_observed(segment, cached);
+  else if (cached.replay)
+    state_.stream->replay(*cached.replay);
+}
+
+void Run::launch_observed(size_t segment, CachedSegment& cached) {
+  for (size_t s = 0; s < cached.bound.steps.size(); ++s) {
+    const BoundStep& step = cached.bound.steps[s];
+    const auto before = state_.stream->record_event();
+    for (size_t l = 0; l < step.num_launches; ++l)
+      state_.stream->launch(cached.launches[step.first_launch + l]);
+    const auto after = state_.stream->record_event();
+    state_.stream->synchronize();
+    observe(segment, s, step.num_launches ? after->microseconds_since(*before) : 0);
+  }
+}
+
+}  // namespace thrice::exec
