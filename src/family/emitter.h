@@ -57,6 +57,8 @@ class Emitter {
   Index open_loop(const std::string& begin, const std::string& end, const std::string& step,
                   std::optional<ir::Dim> bound = std::nullopt);
   std::string fresh(const std::string& stem);  // unused identifier: stem0, stem1, ...
+  // A work-group-shared array at the head of the kernel; a constant number of elements. Returns its name.
+  std::string local_array(const std::string& type, int64_t elements);
   // File-scope text put before the kernel (functions, constant tables).
   void preamble(const std::string& text) { preamble_ += text; }
 
@@ -70,8 +72,10 @@ class Emitter {
   using Read = std::function<std::string(const Coords&)>;
   void bind(ir::ValueId value, Read read);
   void unbind(ir::ValueId value);
-  // Elements of `value` come from temporary `number`, row-major in the value's shape.
+  // Elements of `value` come from temporary `number`, or from output buffer `output` that an earlier kernel
+  // wrote, row-major in the value's shape.
   void bind_temporary(ir::ValueId value, int number);
+  void bind_output(ir::ValueId value, size_t output);
   // Element of a buffer argument, converted to the compute type.
   std::string load(const std::string& buffer, DType dtype, const std::string& offset);
   // Operand of the node at output coordinates `out` of rank-aligned broadcasting: coordinates inside it.
@@ -84,9 +88,6 @@ class Emitter {
 
   // True where text written so far divides something that depends on `variable`: such loops do not vectorise.
   bool divides(Index variable) const;
-  // Values loaded so far, in order of first use (inputs and temporaries by name).
-  const std::set<std::string>& buffers_read() const { return buffers_read_; }
-
   // The finished kernel: signature, extents at its head, body. `threads` > 0 states the work-group size.
   KernelDraft finish(std::function<void(const Facts&, artifact::Launch&)> geometry, int64_t threads = 0);
 
@@ -96,11 +97,16 @@ class Emitter {
   };
   const std::string* find(const std::string& what) const;
   void remember(const std::string& what, const std::string& name) { scopes_.back().names[what] = name; }
+  std::string make_value(ir::ValueId value, const Coords& coords);
   std::string compute(const ir::Node& node, ir::ValueId result, const Coords& coords);
   std::string view(const ir::Node& node, ir::ValueId result, const Coords& coords);
   std::string concat(const ir::Node& node, ir::ValueId result, const Coords& coords);
   std::string pad(const ir::Node& node, ir::ValueId result, const Coords& coords);
   Coords reshape(ir::ValueId from, ir::ValueId to, const Coords& coords);
+  Coords slice(const ir::Node& node, const Coords& coords);
+  Coords gather_nd(const ir::Node& node, const Coords& coords);
+  Index operand_int(const ir::Node& node, size_t operand, size_t element, const std::string& what,
+                    const Source& source, bool literal);
   Index gather_index(ir::ValueId indices, const Coords& at, Index extent);
   std::string constant_element(ir::ValueId value, const Coords& coords);
 
@@ -113,11 +119,13 @@ class Emitter {
   std::vector<Scope> scopes_;
   std::set<int> printed_;  // Index ids of operators written
   std::map<ir::ValueId, Read> bound_;
-  std::set<std::string> buffers_read_;
-  std::string preamble_, body_;
+  std::string preamble_, head_, body_;
   int indent_ = 1;
   std::map<std::string, int> counters_;
 };
+
+// Runs a family's drafting function: its NotMatched and kUnsupported become the refusal.
+Refusal refuse_draft(const std::function<void()>& draft);
 
 // Can every node be inlined by Emitter::value? nullopt = yes. Nodes listed in `except` are the family's own.
 Refusal refuse_inlining(const Workload& workload, const std::set<ir::NodeId>& except = {});

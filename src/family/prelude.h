@@ -17,6 +17,6 @@ std::string prelude(artifact::Language language);
 constexpr const char* kOpenCLBuildOptions = "-cl-std=CL1.2";
 constexpr const char* kOpenCLCorrectDivideOption = "-cl-fp32-correctly-rounded-divide-sqrt";
 // Options of NVRTC beside --gpu-architecture. No contraction, so that fused and unfused plans agree.
-constexpr const char* kNvrtcOptions[] = {"--std=c++17", "--fmad=false", "-default-device"};
+constexpr const char* kNvrtcOptions[] = {"--std=c++17", "--fmad=false"};
 
 }  // namespace thrice::family

@@ -1,0 +1,54 @@
+// CUDA C++ side of the portable kernel language, for NVRTC without any header. Its twin is opencl/prelude.cl;
+// kernels/portable/operators.h follows.
+#define TH_HAS_F64 1
+#define TH_CUDA 1
+typedef signed char th_i8;
+typedef short th_i16;
+typedef int th_i32;
+typedef long long th_i64;
+typedef unsigned char th_u8;
+typedef unsigned short th_u16;
+typedef unsigned int th_u32;
+typedef unsigned long long th_u64;
+
+#define TH_KERNEL extern "C" __global__ void
+#define TH_KERNEL_THREADS(n) extern "C" __global__ void __launch_bounds__(n)
+#define TH_FN static __device__ __forceinline__
+#define TH_GLOBAL
+#define TH_LOCAL __shared__
+#define TH_LOCAL_PTR
+#define TH_CONSTANT static __constant__
+#define TH_RESTRICT __restrict__
+#define TH_UNROLL _Pragma("unroll")
+#define TH_BARRIER() __syncthreads()
+#define TH_THREAD ((int)threadIdx.x)
+#define TH_THREAD_Y ((int)threadIdx.y)
+#define TH_THREADS ((int)blockDim.x)
+#define TH_THREADS_Y ((int)blockDim.y)
+#define TH_BLOCK ((int)blockIdx.x)
+#define TH_BLOCK_Y ((int)blockIdx.y)
+#define TH_BLOCK_Z ((int)blockIdx.z)
+#define TH_BLOCKS ((int)gridDim.x)
+
+// Spelling of a built-in at float and double.
+#define TH_F32(f) f##f
+#define TH_F64(f) f
+#define TH_INF_F32 __int_as_float(0x7f800000)
+#define TH_NAN_F32 __int_as_float(0x7fc00000)
+#define TH_INF_F64 __longlong_as_double(0x7ff0000000000000ll)
+#define TH_NAN_F64 __longlong_as_double(0x7ff8000000000000ll)
+TH_FN int th_bits_of_f32(float x) { return __float_as_int(x); }
+TH_FN float th_f32_of_bits(int x) { return __int_as_float(x); }
+
+TH_FN float th_f32_of_f16(th_u16 h) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+  return x;
+}
+TH_FN th_u16 th_f16_of_f32(float x) {
+  th_u16 h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  return h;
+}
+#define th_load_f16(p, i) th_f32_of_f16((p)[i])
+#define th_store_f16(p, i, x) ((p)[i] = th_f16_of_f32(x))
