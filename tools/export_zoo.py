@@ -67,7 +67,7 @@ def encoder(pool, **sizes):
     ids = torch.randint(0, 1000, (2, 9))
     example = (ids, torch.ones_like(ids), torch.zeros_like(ids))
     axes = {0: Dim("batch"), 1: Dim("sequence", max=512)}
-    outputs = ["embedding"] if pool else ["last_hidden_state", "pooled"]
+    outputs = ["sentence_vector"] if pool else ["last_hidden_state", "pooled"]
     names = ["input_ids", "attention_mask", "token_type_ids"]
     return export(Encoder(BertConfig(**sizes), pool), example, (axes, axes, axes), names, outputs)
 
