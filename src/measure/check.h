@@ -1,0 +1,52 @@
+// Is a candidate right? Compared with the float64 oracle on fresh inputs, with poisoned outputs and guard
+// zones.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "artifact/kernel.h"
+#include "backend/backend.h"
+#include "family/family.h"
+#include "ir/compare.h"
+#include "ir/inputs.h"
+
+namespace thrice::measure {
+
+// Oracle answers of one workload at one set of facts, by (kind, seed): computed once a round, after the first
+// candidate that needs them has launched.
+class Oracle {
+ public:
+  Oracle(const ir::Workload& workload, std::vector<ir::Fact> facts);
+  ~Oracle();
+  struct Case {
+    std::vector<ir::Tensor> inputs;           // index-aligned with workload.graph.inputs
+    std::vector<ir::ArrayPtr> outputs;        // float64
+    std::vector<double> limits;               // per output (numerics.md)
+    std::vector<std::vector<double>> bounds;  // per output: bound of each element; empty = none known
+  };
+  const std::vector<ir::Tensor>& inputs(ir::InputKind kind, uint64_t seed);
+  const Case& answer(ir::InputKind kind, uint64_t seed);
+  const std::vector<ir::Fact>& facts() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+enum class Gate { kScreening, kFull };  // two kinds of input | all kinds and hidden seeds
+
+struct CheckResult {
+  bool ok = false;
+  double error = 0, error_limit = 0;  // the worst output's
+  std::string reason;                 // empty when ok
+};
+// Runs the program's launches on the device for each input kind. Catches: wrong values, unwritten elements,
+// writes beyond a buffer (guard zones), changed inputs, NaN. Errors: kLaunchFailed, kOutOfMemory (the
+// device's); a wrong result is no error.
+CheckResult check(backend::Device& device, backend::Stream& stream, const backend::ProgramPtr& program,
+                  const ir::Workload& workload, const artifact::LaunchPlan& launches, Oracle& oracle,
+                  Gate gate, uint64_t seed);
+
+}  // namespace thrice::measure
