@@ -1,0 +1,64 @@
+// Matrix products for several rooms: matmul, and convolutions that are products (pointwise, implicit). The
+// room says what an element of A and B is and what happens to an element of the product; the kernels here
+// choose the order of work.
+//
+// product[z][m][n] = sum over k of a(z, m, k) * b(z, k, n)
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "family/heavy.h"
+
+namespace thrice::family {
+
+// An extent: as an expression, and as a number at launch.
+struct Extent {
+  ir::Dim dim;
+  Source source;
+};
+
+struct Gemm {
+  DType dtype = DType::kF32;  // of A, B and the product
+  Extent batches, rows, cols, depth;
+  // Text of an element at the compute type (may write declarations).
+  std::function<std::string(Emitter&, Index z, Index m, Index k)> a;
+  std::function<std::string(Emitter&, Index z, Index k, Index n)> b;
+  // Address of an element whose neighbours in the named direction follow in memory; empty functions where
+  // they do not.
+  std::function<std::string(Emitter&, Index z, Index m, Index k)> a_along_k, b_along_k, b_along_n;
+  bool a_rows_follow = false;    // neighbours of A in m are closer in memory than those in k (trans_a)
+  bool b_depth_follows = false;  // neighbours of B in k are closer in memory than those in n (trans_b)
+  std::function<void(Emitter&, Index z, Index m, Index n, const std::string& acc)> epilogue;
+};
+
+// Concrete extents that a default is chosen for.
+struct GemmSize {
+  int64_t batches = 1, rows = 1, cols = 1, depth = 1;
+};
+GemmSize gemm_size(const Gemm& gemm, const Facts& facts);
+
+// Each tactic: kernel text, rule-chosen parameters, choices, and reasons against a schedule.
+// naive: one thread an element. parameters: threads.
+// tiled: shared-memory tiles, register tiles; both languages. tile_m tile_n tile_k reg_m reg_n.
+// vector: register tile of reg_m rows and reg_v vectors of `lanes` columns, no shared memory: for CPUs;
+// OpenCL
+//         only, since CUDA C++ has no float8 and a GPU wants neighbouring threads on neighbouring columns.
+// dot: vectors along depth, for A and B^T that both lie along it; OpenCL only. reg_m reg_n lanes.
+bool is_gemm_tactic(const std::string& tactic);
+KernelDraft emit_gemm(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm,
+                      const Schedule& schedule, bool is_cpu);
+std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tactic, const GemmSize& size,
+                                                          const DeviceSpec& device);
+std::vector<artifact::Parameter> gemm_parameters(const std::string& tactic, const DeviceSpec& device);
+Refusal refuse_gemm(const Workload& workload, const Gemm& gemm, const Schedule& schedule,
+                    const DeviceSpec& device);
+// The tactic to take with no tuning.
+std::string default_gemm_tactic(const Gemm& gemm, const GemmSize& size, const DeviceSpec& device);
+
+// "float8" and the like; lanes 1 is the scalar.
+std::string vector_type(DType dtype, int64_t lanes);
+// Steps of the depth after which a partial sum is added to the total: bounds the rounding error of long sums.
+constexpr int64_t kPartialDepth = 512;
+
+}  // namespace thrice::family

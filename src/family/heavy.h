@@ -1,0 +1,41 @@
+// Regions around one heavy node (matmul, conv, pool, ...): a prologue that is inlined where operands are
+// read, and an epilogue that is a chain of element-wise operators and invertible views of the result.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "family/emitter.h"
+
+namespace thrice::family {
+
+struct HeavyRegion {
+  ir::NodeId node = -1;
+  const ir::Node* op = nullptr;
+  ir::ValueId result = ir::kNoValue;  // first result; further ones have its shape
+  // Views from the result to each graph output, in order: reshape and transpose nodes.
+  std::vector<std::vector<ir::NodeId>> views;
+};
+
+// The region's only heavy node, which is one of `ops`. Throws NotMatched with the reason: none, two, an
+// output that does not come from it, or an epilogue whose coordinates cannot be led back to the result's.
+HeavyRegion find_heavy(const Workload& workload, const std::set<ir::Op>& ops);
+Refusal refuse_heavy(const Workload& workload, const std::set<ir::Op>& ops);
+
+// Stores every graph output that element `at` of the heavy result decides. `elements` are identifiers of the
+// compute type, one a result of the node ("" where it is not wanted).
+void emit_epilogue(Emitter& e, const HeavyRegion& region, const Coords& at,
+                   const std::vector<std::string>& elements);
+
+// A buffer that kernels may read directly: an input of the region with no prologue, stored in its compute
+// type.
+bool is_plain_buffer(const Workload& workload, ir::ValueId value);
+// Address of an element of a plain buffer: "(p0 + i3)".
+std::string address(Emitter& e, const ProgramDraft& draft, ir::ValueId value, const Coords& coords);
+
+// acc + a * b at the compute type of `dtype`: fused for floats, wrapping for integers.
+std::string multiply_add(DType dtype, const std::string& acc, const std::string& a, const std::string& b);
+std::string zero_of(DType dtype);
+bool computes_in_float(DType dtype);  // f32, f16, bf16: float; f64 is double
+
+}  // namespace thrice::family
