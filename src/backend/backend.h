@@ -27,8 +27,8 @@ struct BufferSpan {
   BufferPtr buffer;
   size_t offset = 0, bytes = 0;
 };
-constexpr size_t kAlignment = 256;  // bytes: CUDA's allocation granularity, and at least
-                                    // CL_DEVICE_MEM_BASE_ADDR_ALIGN of every device known
+constexpr size_t kAlignment = 512;  // bytes: CUDA's allocations are aligned so, and it is the largest
+                                    // CL_DEVICE_MEM_BASE_ADDR_ALIGN known (NVIDIA's OpenCL: 4096 bits)
 
 // A loaded program; kernels by index of KernelSource::kernels.
 class Program {
@@ -49,8 +49,10 @@ class Event {
 struct RecordedLaunch {
   ProgramPtr program;
   artifact::Launch launch;
-  std::vector<BufferSpan> buffers;  // in argument order
-  BufferSpan extents;               // where the launch's integers lie in the parameter block
+  std::vector<BufferSpan> buffers;  // in argument order; a span of zero bytes may have no buffer
+  BufferSpan extents;               // where the launch's integers lie in the parameter block: the caller has
+                                    // put them there. A multiple of kAlignment like every span, since OpenCL
+                                    // 1.2 has no pointer offsets. May be empty when there are none
 };
 class Replay {
  public:
@@ -106,7 +108,10 @@ struct BackendReport {
   std::string reason;  // why not, and what to do
   std::vector<target::DeviceSpec> devices;
 };
-std::vector<BackendReport> list_backends();
+std::vector<BackendReport> list_backends();  // in the order of preference: cuda, opencl, null
+// Where a driver that keeps compiled kernels itself (PoCL) puts them. Call before anything else here; a
+// POCL_CACHE_DIR of the user wins. Default: thrice/pocl below $XDG_CACHE_HOME or ~/.cache.
+void set_driver_cache(const std::string& folder);
 // "opencl:0", "null:0", "cuda:0", or "" = the best found (cuda, else opencl, else null). Throws kNotFound
 // with what there is.
 DevicePtr open_device(const std::string& id);

@@ -1,0 +1,76 @@
+// Every back end by name, in the order of preference.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <thrice/status.h>
+
+#include <map>
+#include <mutex>
+
+#include "backend/backend.h"
+#include "backend/null/device.h"
+#include "backend/opencl/device.h"
+
+namespace thrice::backend {
+namespace {
+
+BackendReport cuda_report() {
+  BackendReport r;
+  r.name = "cuda";
+  void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (library) dlclose(library);
+  r.reason = library
+                 ? "this build has no CUDA back end yet; OpenCL serves this card where its driver brings it"
+                 : "libcuda.so.1 not found; install the NVIDIA driver";
+  return r;
+}
+
+struct Entry {
+  const char* name;
+  BackendReport (*report)();
+  DevicePtr (*open)(int index);
+};
+const Entry kEntries[] = {{"cuda", cuda_report, nullptr},
+                          {"opencl", opencl::report, opencl::open},
+                          {"null", null::report, null::open}};
+
+// One open device an id, shared by all who ask while anyone holds it.
+DevicePtr open_shared(const Entry& entry, int index) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<Device>> held;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::weak_ptr<Device>& slot = held[fmt::format("{}:{}", entry.name, index)];
+  if (DevicePtr device = slot.lock()) return device;
+  DevicePtr device = entry.open(index);
+  slot = device;
+  return device;
+}
+
+}  // namespace
+
+std::vector<BackendReport> list_backends() {
+  std::vector<BackendReport> reports;
+  for (const Entry& entry : kEntries) reports.push_back(entry.report());
+  return reports;
+}
+
+DevicePtr open_device(const std::string& id) {
+  std::string known;
+  for (const Entry& entry : kEntries) {
+    const std::string prefix = fmt::format("{}:", entry.name);
+    const bool any = id.empty() || id == entry.name;
+    if (!any && id.rfind(prefix, 0) != 0) continue;
+    const BackendReport report = entry.report();
+    if (!report.available) {
+      if (id.empty()) continue;
+      throw Error(Code::kNotFound, fmt::format("device '{}': {}", id, report.reason));
+    }
+    if (any) return open_shared(entry, 0);
+    for (size_t i = 0; i < report.devices.size(); ++i)
+      if (report.devices[i].id == id) return open_shared(entry, static_cast<int>(i));
+  }
+  for (const BackendReport& report : list_backends())
+    for (const target::DeviceSpec& device : report.devices) known += " " + device.id;
+  throw Error(Code::kNotFound, fmt::format("no device '{}'; there is:{}", id, known));
+}
+
+}  // namespace thrice::backend
