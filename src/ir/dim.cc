@@ -397,7 +397,10 @@ Dim floor_div(const Dim& a, const Dim& b) {
   return quotient + DimBuilder::function(AtomKind::kFloorDiv, rest, b);
 }
 
-Dim ceil_div(const Dim& a, const Dim& b) { return Dim(0) - floor_div(Dim(0) - a, b); }
+Dim ceil_div(const Dim& a, const Dim& b) {
+  if (is_nonnegative(b)) return floor_div(a + b - 1, b);
+  return Dim(0) - floor_div(Dim(0) - a, b);
+}
 Dim modulo(const Dim& a, const Dim& b) { return a - b * floor_div(a, b); }
 Dim dim_max(const Dim& a, const Dim& b) { return extreme(AtomKind::kMax, a, b); }
 Dim dim_min(const Dim& a, const Dim& b) { return extreme(AtomKind::kMin, a, b); }

@@ -77,12 +77,14 @@ Shape transpose(const InferContext& c) {
 // Numbers this large mean "to the end" in ONNX; no extent comes near them.
 constexpr int64_t kFar = int64_t{1} << 31;
 
+bool is_negative(const Dim& d) { return d.is_const() ? d.value() < 0 : is_nonnegative(Dim(-1) - d); }
+
 // Length of x[start:end:step] on a symbolic extent, or nullopt where the sign of a bound is not known. Only
 // the clamps that can matter are written down: a start beyond the end gives a negative length, which becomes
 // 0.
 std::optional<Dim> slice_length(const Dim& extent, const Dim& start, const Dim& end, int64_t step) {
-  const bool from_front = is_nonnegative(start), from_back = !from_front && is_nonnegative(Dim(-1) - start);
-  const bool end_front = is_nonnegative(end), end_back = !end_front && is_nonnegative(Dim(-1) - end);
+  const bool from_front = is_nonnegative(start), from_back = is_negative(start);
+  const bool end_front = is_nonnegative(end), end_back = is_negative(end);
   if ((!from_front && !from_back) || (!end_front && !end_back)) return std::nullopt;
   const bool far_end = end.is_const() && (end.value() >= kFar || end.value() <= -kFar);
   const bool far_start = start.is_const() && (start.value() >= kFar || start.value() <= -kFar);
