@@ -1,0 +1,267 @@
+#include "ir/inputs.h"
+
+#include <fmt/format.h>
+#include <thrice/status.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/rng.h"
+#include "ir/infer.h"
+
+namespace thrice::ir {
+namespace {
+
+double heavy_tail(Rng& random) {  // Student's t with three degrees of freedom
+  const double x = random.normal(), a = random.normal(), b = random.normal(), c = random.normal();
+  return x / std::sqrt((a * a + b * b + c * c) / 3 + 1e-12);
+}
+
+double largest_finite(DType dtype) { return round_to(dtype, std::numeric_limits<double>::max(), true); }
+
+double edge_value(DType dtype, Rng& random) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const double largest = std::isfinite(largest_finite(dtype)) ? largest_finite(dtype) : 65504.0;
+  switch (random.below(20)) {
+    case 0:
+      return 0.0;
+    case 1:
+      return -0.0;
+    case 2:
+      return dtype == DType::kF16 ? 0x1p-24 : 0x1p-140;  // denormal (zero where the type has none so small)
+    case 3:
+      return dtype == DType::kF16 ? -0x1p-15 : -0x1p-127;
+    case 4:
+      return largest;
+    case 5:
+      return -largest;
+    case 6:
+      return kInf;
+    case 7:
+      return -kInf;
+    case 8:
+      return std::numeric_limits<double>::quiet_NaN();
+    case 9:
+      return 1.0;
+    case 10:
+      return -1.0;
+    case 11:
+      return 0.5;  // ties of round
+    case 12:
+      return -1.5;
+    default:
+      return random.normal();
+  }
+}
+
+double float_of(DType dtype, InputKind kind, Rng& random, int64_t low, int64_t high) {
+  switch (kind) {
+    case InputKind::kSmallIntegers:
+      return static_cast<double>(low) +
+             static_cast<double>(random.below(static_cast<size_t>(std::max<int64_t>(high - low, 1))));
+    case InputKind::kNormal:
+      return random.normal();
+    case InputKind::kUniform:
+      return random.uniform();
+    case InputKind::kHeavyTail:
+      return heavy_tail(random);
+    case InputKind::kWideRange: {
+      const double magnitude = std::exp2(24 * random.uniform() - 12);
+      return random.next() & 1 ? -magnitude : magnitude;
+    }
+    case InputKind::kOutliers: {
+      const double v = random.normal();
+      return random.below(1024) == 0 ? v * 0x1p20 : v;
+    }
+    case InputKind::kEdgeValues:
+      return edge_value(dtype, random);
+  }
+  return 0;
+}
+
+// What the uses of a graph input ask of its values.
+struct Demands {
+  bool index = false, shape = false, mask = false, positive = false;
+  int64_t extent = std::numeric_limits<int64_t>::max();  // smallest axis that is indexed
+};
+
+class Demand {
+ public:
+  Demand(const Graph& graph, const Bindings& bindings)
+      : graph_(graph), bindings_(bindings), users_(consumers(graph)) {}
+
+  Demands of(ValueId input) {
+    Demands d;
+    std::vector<bool> seen(graph_.values.size(), false);
+    follow(input, d, seen, 0);
+    return d;
+  }
+
+ private:
+  // Extent of an axis at the bindings; 1 where it depends on data, so that only index 0 is drawn.
+  int64_t extent_of(ValueId v, size_t axis) const {
+    const Shape& shape = graph_.value(v).type.shape;
+    if (axis >= shape.size()) return 1;
+    for (const std::string& name : shape[axis].symbols())
+      if (bindings_.count(name) == 0) return 1;
+    return shape[axis].evaluate(bindings_);
+  }
+
+  void indexes(const Node& node, Demands& d) const {
+    d.index = true;
+    const ValueId x = node.inputs[0];
+    if (node.op == Op::gather_nd || node.op == Op::scatter_nd) {
+      const auto batch = static_cast<size_t>(node.op == Op::gather_nd ? node.int_attr("batch_dims", 0) : 0);
+      const Shape& indices = graph_.value(node.inputs[1]).type.shape;
+      const int64_t depth = indices.empty() ? 0 : extent_of(node.inputs[1], indices.size() - 1);
+      for (int64_t k = 0; k < depth; ++k)
+        d.extent = std::min(d.extent, extent_of(x, batch + static_cast<size_t>(k)));
+      return;
+    }
+    d.extent = std::min(d.extent, extent_of(x, static_cast<size_t>(node.int_attr("axis", 0))));
+  }
+
+  void follow(ValueId v, Demands& d, std::vector<bool>& seen, int depth) {
+    if (v == kNoValue || seen[static_cast<size_t>(v)] || depth > 200) return;
+    seen[static_cast<size_t>(v)] = true;
+    for (NodeId n : users_[static_cast<size_t>(v)]) {
+      const Node& node = graph_.nodes[static_cast<size_t>(n)];
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        if (node.inputs[i] == v) use(node, i, d, seen, depth);
+    }
+  }
+
+  void use(const Node& node, size_t i, Demands& d, std::vector<bool>& seen, int depth) {
+    const DType dtype = graph_.value(node.inputs[i]).type.dtype;
+    if (is_shape_operand(node, i)) d.shape = true;
+    switch (node.op) {
+      case Op::gather:
+      case Op::gather_elements:
+      case Op::gather_nd:
+      case Op::scatter_elements:
+      case Op::scatter_nd:
+        if (i == 1) return indexes(node, d);
+        if (node.op == Op::gather || node.op == Op::gather_elements || node.op == Op::gather_nd) break;
+        return;
+      case Op::loop:
+        if (i == 0) d.shape = true;
+        return;
+      case Op::roi_align:
+        if (i == 2) {
+          d.index = true;
+          d.extent = std::min(d.extent, extent_of(node.inputs[0], 0));
+        }
+        return;
+      case Op::sqrt:
+      case Op::rsqrt:
+      case Op::log:
+        d.positive = true;
+        return;
+      case Op::cast: {
+        const auto to = static_cast<DType>(node.int_attr("to"));
+        if ((dtype == DType::kI32 || dtype == DType::kI64) && (is_float(to) || to == DType::kBool))
+          d.mask = true;
+        if (is_float(dtype) != is_float(to)) return;
+        break;
+      }
+      case Op::add:
+      case Op::where:
+      case Op::identity:
+        break;
+      default:
+        if (op_class(node.op) != OpClass::kView || node.op == Op::iota) return;
+    }
+    for (ValueId out : node.outputs) follow(out, d, seen, depth + 1);
+  }
+
+  const Graph& graph_;
+  const Bindings& bindings_;
+  const std::vector<std::vector<NodeId>> users_;
+};
+
+}  // namespace
+
+const char* input_kind_name(InputKind kind) {
+  switch (kind) {
+    case InputKind::kSmallIntegers:
+      return "small_integers";
+    case InputKind::kNormal:
+      return "normal";
+    case InputKind::kUniform:
+      return "uniform";
+    case InputKind::kHeavyTail:
+      return "heavy_tail";
+    case InputKind::kWideRange:
+      return "wide_range";
+    case InputKind::kOutliers:
+      return "outliers";
+    case InputKind::kEdgeValues:
+      return "edge_values";
+  }
+  return "?";
+}
+
+Tensor make_input(DType dtype, const std::vector<int64_t>& shape, InputKind kind, uint64_t seed, int64_t low,
+                  int64_t high) {
+  Rng random(seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(kind));
+  if (dtype == DType::kString) {
+    std::vector<std::string> words(static_cast<size_t>(num_elements(shape)));
+    for (std::string& word : words)
+      for (size_t k = random.below(8); k > 0; --k) word += static_cast<char>('a' + random.below(26));
+    return Tensor::strings(shape, std::move(words));
+  }
+  Tensor out(dtype, shape);
+  out.mutable_data();
+  if (is_float(dtype)) {
+    // Finite kinds stay finite in narrow types: out of range becomes the largest value.
+    const bool saturate = kind != InputKind::kEdgeValues;
+    for (int64_t i = 0; i < out.size(); ++i) {
+      double v = round_to(dtype, float_of(dtype, kind, random, low, high), saturate);
+      if (saturate && !std::isfinite(v)) v = std::copysign(dtype == DType::kF16 ? 65504.0 : 1.0, v);
+      out.set(i, v);
+    }
+    return out;
+  }
+  if (dtype == DType::kBool) low = 0, high = 2;
+  if (is_unsigned_integer(dtype)) low = std::max<int64_t>(low, 0);
+  const auto range = static_cast<size_t>(std::max<int64_t>(high - low, 1));
+  for (int64_t i = 0; i < out.size(); ++i) out.set_int(i, low + static_cast<int64_t>(random.below(range)));
+  return out;
+}
+
+std::vector<Tensor> make_inputs(const Graph& graph, const Bindings& bindings, InputKind kind, uint64_t seed) {
+  Demand demand(graph, bindings);
+  std::vector<Tensor> inputs;
+  for (size_t k = 0; k < graph.inputs.size(); ++k) {
+    const Value& value = graph.value(graph.inputs[k]);
+    const DType dtype = value.type.dtype;
+    std::vector<int64_t> shape;
+    for (const Dim& extent : value.type.shape) shape.push_back(extent.evaluate(bindings));
+    if (value.known && is_integer(dtype)) {
+      std::vector<int64_t> numbers;
+      for (const Dim& d : *value.known) numbers.push_back(d.evaluate(bindings));
+      inputs.push_back(Tensor::of(dtype, shape, numbers));
+      continue;
+    }
+    const uint64_t own_seed = seed * 1000003 + k;
+    const Demands d = demand.of(graph.inputs[k]);
+    if (is_integer(dtype)) {
+      int64_t low = -4, high = 5;
+      if (d.mask) low = 0, high = 2;
+      if (d.shape) low = 1, high = 5;
+      if (d.index) low = d.shape ? 1 : 0, high = std::max<int64_t>(d.extent, low + 1);
+      inputs.push_back(make_input(dtype, shape, kind, own_seed, low, high));
+      continue;
+    }
+    Tensor x = make_input(dtype, shape, kind, own_seed);
+    if (is_float(dtype) && d.positive && kind != InputKind::kEdgeValues) {
+      x.mutable_data();
+      for (int64_t i = 0; i < x.size(); ++i) x.set(i, std::fabs(x.as_double(i)));
+    }
+    inputs.push_back(std::move(x));
+  }
+  return inputs;
+}
+
+}  // namespace thrice::ir
