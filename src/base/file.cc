@@ -6,6 +6,7 @@
 #include <thrice/status.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -75,6 +76,19 @@ std::vector<std::byte> read_file(const std::string& path, size_t limit) {
 std::string read_text(const std::string& path, size_t limit) {
   const std::vector<std::byte> bytes = read_file(path, limit);
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+std::vector<std::string> list_folder(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
+    names.push_back(it->path().filename().string());
+  if (error) {
+    errno = error.value();
+    fail("list", path);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 void write_file_atomic(const std::string& path, std::span<const std::byte> bytes) {

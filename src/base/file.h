@@ -13,6 +13,9 @@ namespace thrice {
 std::vector<std::byte> read_file(const std::string& path, size_t limit = size_t{64} << 30);
 std::string read_text(const std::string& path, size_t limit = size_t{1} << 30);
 
+// Names of the entries of a folder, sorted, without "." and "..". Errors: kNotFound, kIo.
+std::vector<std::string> list_folder(const std::string& path);
+
 // Writes beside `path` (same folder, unique name), fsyncs, renames, fsyncs the folder. On any error `path` is
 // as it was and the temporary is gone. Errors: kIo with the reason of the operating system ("No space left on
 // device").

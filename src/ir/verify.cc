@@ -39,6 +39,9 @@ class Verifier {
       const Value& value = graph_.values[i];
       if (value.producer < -1 || value.producer >= static_cast<NodeId>(graph_.nodes.size()))
         fail(fmt::format("value %{} names node {} as its producer", i, value.producer));
+      if (value.known && num_elements(value.type.shape) != Dim(static_cast<int64_t>(value.known->size())))
+        fail(fmt::format("value %{} of shape {} has {} known elements", i, shape_str(value.type.shape),
+                         value.known->size()));
       if (!value.constant) continue;
       if (value.producer != -1) fail(fmt::format("constant %{} has a producer", i));
       if (value.type.dtype != value.constant->dtype() ||
