@@ -6,7 +6,6 @@ find_path(JSON_INCLUDE nlohmann/json.hpp REQUIRED)
 
 add_library(thrice_third_party INTERFACE)
 target_link_libraries(thrice_third_party INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
-target_compile_definitions(thrice_third_party INTERFACE FMT_HEADER_ONLY=1)
 foreach(name sqlite3 xxhash zstd yaml-cpp protobuf-lite z)
   find_library(LIB_${name} NAMES lib${name}.a REQUIRED)
 endforeach()
