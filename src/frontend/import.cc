@@ -11,6 +11,8 @@
 #include "frontend/onnx/graph_builder.h"
 #include "frontend/onnx/import_state.h"
 #include "frontend/onnx/node_import.h"
+#include "frontend/onnx/random_weights.h"
+#include "ir/infer.h"
 
 namespace thrice::frontend {
 namespace {
@@ -155,8 +157,7 @@ ValueId own_output(GraphBuilder& builder, ValueId value) {
   ir::Node node;
   node.op = ir::Op::identity;
   node.inputs = {value};
-  const ir::Type type = graph.value(value).type;
-  return builder.emit_control(std::move(node), {type})[0];
+  return builder.emit_node(std::move(node), 1)[0];
 }
 
 ir::Graph import_decoded(const Model& model, const ImportOptions& options) {
@@ -202,6 +203,7 @@ ir::Graph import_decoded(const Model& model, const ImportOptions& options) {
     graph.outputs.push_back(value);
     graph.output_names.push_back(output.name);
   }
+  ir::infer_graph(graph);  // bodies get the same types and symbols as any later inference gives
   return std::move(graph);
 }
 
@@ -210,6 +212,7 @@ ir::Graph import_decoded(const Model& model, const ImportOptions& options) {
 ir::Graph import_model_bytes(std::span<const std::byte> bytes, const std::string& folder,
                              const ImportOptions& options) {
   Model model = onnx::decode_model(bytes, {folder, options.max_model_bytes});
+  if (options.random_weights && model.num_stripped > 0) onnx::fill_random_weights(model, options.weight_seed);
   return import_decoded(model, options);
 }
 

@@ -3,20 +3,33 @@
 #include <fmt/format.h>
 #include <thrice/status.h>
 
+#include <algorithm>
+
 namespace thrice::frontend::onnx {
 
-void close_body(GraphBuilder& body, const std::vector<ValueId>& results, ir::Node& node) {
-  for (const ValueId outer : body.captured()) {
-    const ValueId inner = body.capture(outer);
-    body.graph().inputs.push_back(inner);
-    body.graph().input_names.push_back(body.graph().value(inner).name);
-    node.inputs.push_back(outer);
+void close_bodies(const std::vector<GraphBuilder*>& bodies, const std::vector<std::vector<ValueId>>& results,
+                  ir::Node& node) {
+  std::vector<ValueId> outer;
+  for (const GraphBuilder* body : bodies) {
+    for (const ValueId value : body->captured()) {
+      if (std::find(outer.begin(), outer.end(), value) == outer.end()) outer.push_back(value);
+    }
   }
-  for (const ValueId result : results) {
-    body.graph().outputs.push_back(result);
-    body.graph().output_names.push_back(body.graph().value(result).name);
+  node.inputs.insert(node.inputs.end(), outer.begin(), outer.end());
+  for (size_t b = 0; b < bodies.size(); ++b) {
+    GraphBuilder& body = *bodies[b];
+    ir::Graph& graph = body.graph();
+    for (const ValueId value : outer) {
+      const ValueId inner = body.capture(value);
+      graph.inputs.push_back(inner);
+      graph.input_names.push_back(graph.value(inner).name);
+    }
+    for (const ValueId result : results[b]) {
+      graph.outputs.push_back(result);
+      graph.output_names.push_back(graph.value(result).name);
+    }
+    node.bodies.push_back(std::make_shared<ir::Graph>(std::move(graph)));
   }
-  node.bodies.push_back(std::make_shared<ir::Graph>(std::move(body.graph())));
 }
 
 std::vector<ValueId> emit_scan(NodeContext& ctx, GraphBuilder& body, const std::vector<ValueId>& carried,
@@ -34,32 +47,23 @@ std::vector<ValueId> emit_scan(NodeContext& ctx, GraphBuilder& body, const std::
   ScanLayout full{or_zeros(layout.input_axes, scanned.size()),
                   or_zeros(layout.input_directions, scanned.size()),
                   or_zeros(layout.output_axes, num_stacked), or_zeros(layout.output_directions, num_stacked)};
-  std::vector<ir::Type> types;
-  for (size_t i = 0; i < num_carried; ++i) {
-    const ir::Type& begin = ctx.type(carried[i]);
-    const ir::Type& next = body.type(body_results[i]);
-    if (!(begin == next)) {
-      ctx.invalid(
-          fmt::format("the carried value {} is {}{} before the step and {}{} after it; it must keep its type",
-                      i, dtype_name(begin.dtype), ir::shape_str(begin.shape), dtype_name(next.dtype),
-                      ir::shape_str(next.shape)));
-    }
-    types.push_back(begin);
-  }
-  Dim length = 0;
-  for (size_t i = 0; i < scanned.size(); ++i) {
-    full.input_axes[i] = ctx.axis(scanned[i], full.input_axes[i]);
-    if (i == 0) length = ctx.dim(scanned[i], full.input_axes[i]);
-  }
+  for (size_t i = 0; i < scanned.size(); ++i) full.input_axes[i] = ctx.axis(scanned[i], full.input_axes[i]);
   for (size_t i = 0; i < num_stacked; ++i) {
-    ir::Type type = body.type(body_results[num_carried + i]);
-    const auto rank = static_cast<int64_t>(type.shape.size()) + 1;
+    const auto rank = static_cast<int64_t>(body.type(body_results[num_carried + i]).shape.size()) + 1;
     int64_t& axis = full.output_axes[i];
     if (axis < -rank || axis >= rank)
       ctx.invalid(fmt::format("scan output axis {} is outside rank {}", axis, rank));
     if (axis < 0) axis += rank;
-    type.shape.insert(type.shape.begin() + axis, length);
-    types.push_back(std::move(type));
+  }
+  for (size_t i = 0; i < num_carried; ++i) {
+    const ir::Type& begin = ctx.type(carried[i]);
+    const ir::Type& next = body.type(body_results[i]);
+    if (begin.dtype != next.dtype || begin.shape.size() != next.shape.size()) {
+      ctx.invalid(fmt::format(
+          "the carried value {} is {}{} before the step and {}{} after it; it must keep type and rank", i,
+          dtype_name(begin.dtype), ir::shape_str(begin.shape), dtype_name(next.dtype),
+          ir::shape_str(next.shape)));
+    }
   }
   ir::Node node;
   node.op = Op::scan;
@@ -71,8 +75,8 @@ std::vector<ValueId> emit_scan(NodeContext& ctx, GraphBuilder& body, const std::
                 {"scan_input_directions", full.input_directions},
                 {"scan_output_axes", full.output_axes},
                 {"scan_output_directions", full.output_directions}};
-  close_body(body, body_results, node);
-  return ctx.builder().emit_control(std::move(node), types);
+  close_bodies({&body}, {body_results}, node);
+  return ctx.builder().emit_node(std::move(node), body_results.size());
 }
 
 }  // namespace thrice::frontend::onnx

@@ -7,8 +7,9 @@
 
 namespace thrice::frontend::onnx {
 
-// Finishes `body` with these results. Captured outer values are appended to node.inputs and to the body's
-// inputs, and the body to node.bodies. The builder's graph is moved away.
-void close_body(GraphBuilder& body, const std::vector<ValueId>& results, ir::Node& node);
+// Finishes the bodies of one node with these results. Every outer value that one of them captured is appended
+// to node.inputs and, in the same order, to the inputs of each body; the graphs are moved into node.bodies.
+void close_bodies(const std::vector<GraphBuilder*>& bodies, const std::vector<std::vector<ValueId>>& results,
+                  ir::Node& node);
 
 }  // namespace thrice::frontend::onnx

@@ -63,13 +63,15 @@ void GraphBuilder::set_origin(ir::Origin origin) {
 
 bool GraphBuilder::fold(const ir::Node& node, const std::vector<ir::Fact>& results,
                         std::vector<ValueId>& outputs) {
-  if (node.op == Op::random || node.op == Op::host_function) return false;
+  if (node.inputs.empty() || node.op == Op::random || node.op == Op::host_function) return false;
+  if (ir::op_class(node.op) == ir::OpClass::kControl) return false;
   for (const ValueId input : node.inputs) {
     if (input == ir::kNoValue) continue;
     const auto& constant = graph_.value(input).constant;
     if (!constant || constant->size() > kMaxFoldedElements) return false;
   }
-  for (const auto& result : results) {
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const auto& result = results[i];
     if (!ir::is_static(result.type.shape)) return false;
     if (ir::num_elements(ir::static_shape(result.type.shape)) > kMaxFoldedElements) return false;
   }
@@ -78,8 +80,20 @@ bool GraphBuilder::fold(const ir::Node& node, const std::vector<ir::Fact>& resul
     operands.push_back(input == ir::kNoValue ? nullptr : ir::to_array(*graph_.value(input).constant));
   }
   const auto arrays = ir::evaluate_node(node, operands);
-  for (size_t i = 0; i < results.size(); ++i) outputs.push_back(constant(ir::to_tensor(*arrays.at(i))));
+  for (size_t i = 0; i < node.outputs.size(); ++i) outputs.push_back(constant(ir::to_tensor(*arrays.at(i))));
   return true;
+}
+
+std::vector<ir::Fact> GraphBuilder::infer(const ir::Node& node) {
+  std::vector<ir::Fact> facts(node.inputs.size());
+  std::vector<const ir::Fact*> operands(node.inputs.size(), nullptr);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == ir::kNoValue) continue;
+    const ir::Value& value = graph_.value(node.inputs[i]);
+    facts[i] = {value.type, value.constant ? &*value.constant : nullptr, value.known};
+    operands[i] = &facts[i];
+  }
+  return ir::infer_node(node, operands, [this](const std::string& hint) { return fresh_symbol(hint); });
 }
 
 std::vector<ValueId> GraphBuilder::emit(Op op, const std::vector<ValueId>& inputs, size_t num_outputs,
@@ -88,23 +102,18 @@ std::vector<ValueId> GraphBuilder::emit(Op op, const std::vector<ValueId>& input
   node.op = op;
   node.inputs = inputs;
   node.attrs = std::move(attrs);
+  return emit_node(std::move(node), num_outputs);
+}
+
+std::vector<ValueId> GraphBuilder::emit_node(ir::Node node, size_t num_outputs) {
   node.outputs.assign(num_outputs, 0);  // all are wanted as far as inference is concerned
-  std::vector<ir::Fact> facts(inputs.size());
-  std::vector<const ir::Fact*> operands(inputs.size(), nullptr);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i] == ir::kNoValue) continue;
-    const ir::Value& value = graph_.value(inputs[i]);
-    facts[i] = {value.type, value.constant ? &*value.constant : nullptr, value.known};
-    operands[i] = &facts[i];
-  }
-  const auto results =
-      ir::infer_node(node, operands, [this](const std::string& hint) { return fresh_symbol(hint); });
-  if (results.size() != num_outputs) {
-    throw Error(Code::kInternal, fmt::format("{} has {} results, {} were asked for", ir::op_name(op),
+  const auto results = infer(node);
+  if (results.size() < num_outputs) {
+    throw Error(Code::kInternal, fmt::format("{} has {} results, {} were asked for", ir::op_name(node.op),
                                              results.size(), num_outputs));
   }
   std::vector<ValueId> outputs;
-  if (!inputs.empty() && fold(node, results, outputs)) return outputs;
+  if (fold(node, results, outputs)) return outputs;
   for (size_t i = 0; i < num_outputs; ++i) {
     const ValueId value = graph_.add_value(results[i].type);
     graph_.value(value).known = results[i].known;
@@ -116,20 +125,6 @@ std::vector<ValueId> GraphBuilder::emit(Op op, const std::vector<ValueId>& input
   }
   node.outputs = outputs;
   node.origin = static_cast<int32_t>(graph_.origins.size()) - 1;
-  graph_.add_node(std::move(node));
-  for (const ValueId output : outputs) register_value(output);
-  return outputs;
-}
-
-std::vector<ValueId> GraphBuilder::emit_control(ir::Node node, const std::vector<ir::Type>& types) {
-  if (!origin_added_) {
-    graph_.origins.push_back(current_origin_);
-    origin_added_ = true;
-  }
-  node.origin = static_cast<int32_t>(graph_.origins.size()) - 1;
-  node.outputs.clear();
-  for (const auto& type : types) node.outputs.push_back(graph_.add_value(type));
-  const std::vector<ValueId> outputs = node.outputs;
   graph_.add_node(std::move(node));
   for (const ValueId output : outputs) register_value(output);
   return outputs;
@@ -203,22 +198,24 @@ ValueId GraphBuilder::dims(const std::vector<Dim>& values) {
   return result;
 }
 
-void GraphBuilder::push_function_scope() { scopes_.emplace_back(); }
-void GraphBuilder::pop_function_scope() { scopes_.pop_back(); }
+void GraphBuilder::push_scope(bool function) { scopes_.push_back({{}, function}); }
+void GraphBuilder::pop_scope() { scopes_.pop_back(); }
 void GraphBuilder::define(const std::string& name, ValueId value) {
-  scopes_.back()[name] = value;
+  scopes_.back().names[name] = value;
   if (value >= 0 && graph_.value(value).name.empty()) graph_.value(value).name = name;
 }
 
 ValueId GraphBuilder::resolve(const std::string& name) {
-  if (const auto found = scopes_.back().find(name); found != scopes_.back().end()) {
-    if (found->second == kRefusedValue) throw RefusedOperand{};
-    return found->second;
+  for (size_t i = scopes_.size(); i-- > 0;) {
+    const auto& scope = scopes_[i];
+    if (const auto found = scope.names.find(name); found != scope.names.end()) {
+      if (found->second == kRefusedValue) throw RefusedOperand{};
+      return found->second;
+    }
+    if (scope.hides_outer)
+      throw Error(Code::kInvalidModel, fmt::format("'{}' is not defined in the function", name));
   }
-  // A function's scope ends here; a body reads on in the graph around it.
-  if (scopes_.size() > 1 || outer_ == nullptr) {
-    throw Error(Code::kInvalidModel, fmt::format("'{}' is not defined here", name));
-  }
+  if (outer_ == nullptr) throw Error(Code::kInvalidModel, fmt::format("'{}' is not defined", name));
   return capture(outer_->resolve(name));
 }
 

@@ -44,8 +44,8 @@ class GraphBuilder {
   // Nodes. Types are inferred at once; a node whose operands are all small constants becomes a constant.
   std::vector<ValueId> emit(Op op, const std::vector<ValueId>& inputs, size_t num_outputs,
                             Attributes attrs = {});
-  // A control node with bodies and result types that the caller has worked out.
-  std::vector<ValueId> emit_control(ir::Node node, const std::vector<ir::Type>& types);
+  // A finished node, with bodies for control; its outputs are made here.
+  std::vector<ValueId> emit_node(ir::Node node, size_t num_outputs);
   // i64 vector whose elements are these expressions.
   ValueId dims(const std::vector<Dim>& values);
 
@@ -57,10 +57,10 @@ class GraphBuilder {
   void set_origin(ir::Origin origin);  // of the nodes that follow
   const ir::Origin& origin() const { return current_origin_; }
 
-  // Names of the model. A scope is a graph or the inside of a local function; scopes of a function hide the
-  // caller's.
-  void push_function_scope();
-  void pop_function_scope();
+  // Names of the model. A function's scope hides the caller's names, a block's (the taken branch of a
+  // constant If) adds to them.
+  void push_scope(bool function);
+  void pop_scope();
   void define(const std::string& name, ValueId value);
   ValueId resolve(const std::string& name);  // captures where the name belongs to a graph around this one
 
@@ -71,13 +71,18 @@ class GraphBuilder {
   ValueId scalar_of(const Dim& dim);  // i64 [1]
   ValueId scalar_of_atom(const Dim::Atom& atom);
   bool fold(const ir::Node& node, const std::vector<ir::Fact>& results, std::vector<ValueId>& outputs);
+  std::vector<ir::Fact> infer(const ir::Node& node);
 
   ImportState& state_;
   GraphBuilder* outer_ = nullptr;
   ir::Graph graph_;
   ir::Origin current_origin_;
   bool origin_added_ = false;
-  std::vector<std::map<std::string, ValueId>> scopes_{1};
+  struct Scope {
+    std::map<std::string, ValueId> names;
+    bool hides_outer = false;
+  };
+  std::vector<Scope> scopes_{1};
   std::vector<ValueId> captured_;
   std::map<ValueId, ValueId> captured_as_;
   std::map<Dim, std::pair<ValueId, int64_t>> extents_;

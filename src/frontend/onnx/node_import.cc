@@ -88,14 +88,14 @@ void import_function(GraphBuilder& builder, const ModelNode& node, const ModelFu
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.inputs[i].empty()) operands[i] = builder.resolve(node.inputs[i]);
   }
-  builder.push_function_scope();
+  builder.push_scope(true);
   for (size_t i = 0; i < operands.size(); ++i) builder.define(function.inputs[i], operands[i]);
   state.opsets.push_back(&function.opsets);
   state.references.push_back(&bindings);
   const auto leave = [&] {
     state.opsets.pop_back();
     state.references.pop_back();
-    builder.pop_function_scope();
+    builder.pop_scope();
   };
   std::vector<ValueId> results(node.outputs.size(), ir::kNoValue);
   try {

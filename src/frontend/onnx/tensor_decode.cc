@@ -184,14 +184,19 @@ ModelTensor decode_external(const onnx_format::TensorProto& proto, ModelTensor r
     if (entry.key() == "offset") offset = static_cast<uint64_t>(parse_number(entry.value(), "offset", where));
     if (entry.key() == "length") length = parse_number(entry.value(), "length", where);
   }
-  if (location == kStrippedLocation) {
-    result.stripped = true;
-    return result;
-  }
   if (result.dtype == DType::kString) {
     throw Error(Code::kInvalidModel, fmt::format("{}: strings cannot be stored as external data", where));
   }
   const uint64_t expected = packed_bytes(result.dtype, ir::num_elements(result.shape));
+  if (location == kStrippedLocation) {
+    if (length >= 0 && static_cast<uint64_t>(length) != expected) {
+      throw Error(
+          Code::kInvalidModel,
+          fmt::format("{}: stripped data of {} bytes, but type and shape need {}", where, length, expected));
+    }
+    result.stripped = true;
+    return result;
+  }
   auto slice = external.open(location, offset, length, expected, where);
   result.tensor = from_packed(result.dtype, result.shape, slice.bytes, slice.file);
   return result;

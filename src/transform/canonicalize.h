@@ -1,0 +1,27 @@
+// Small rewrites to one form, so that planning and kernels meet each idea once.
+#pragma once
+#include <cstdint>
+
+#include "ir/graph.h"
+
+namespace thrice::transform {
+
+// Nodes that change nothing: identity, and casts, reshapes, transposes, expands, slices, tiles and concats
+// whose result provably is their operand for every binding of the symbols (a symbol may be 0 or 1, so "moves
+// only axes of length 1" counts only where the lengths are numbers). Returns nodes bypassed.
+int64_t bypass_identities(ir::Graph& graph);
+
+// transpose of transpose, reshape of reshape (where the outer shape is numbers without 0, whose meaning would
+// change).
+int64_t merge_views(ir::Graph& graph);
+
+// Nodes that compute the same: same operator, operands, all attributes and result types. Random and control
+// nodes are never merged. Equal small constants become one first. Returns nodes merged.
+int64_t merge_common(ir::Graph& graph);
+
+// conv -> per-channel mul, add, sub, div by constants: into weights and bias, computed in float64 and rounded
+// once. Only where the values between are read by nobody else and are no outputs, and where no scale is zero
+// or not finite.
+int64_t fold_conv_scale(ir::Graph& graph);
+
+}  // namespace thrice::transform
