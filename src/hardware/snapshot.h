@@ -1,0 +1,59 @@
+// Live state of host and devices, and where it comes from.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace thrice::hardware {
+
+// A number that a source could not tell. Compare with is_known.
+constexpr double kUnknown = -1;
+constexpr bool is_known(double value) { return value >= 0; }
+
+struct HostState {
+  double cpu_busy = kUnknown;       // 0..1 over all cores since the sample before; unknown in the first
+  double load_average = kUnknown;   // of the last minute
+  double temperature_c = kUnknown;  // hottest thermal zone
+  double clock_mhz = kUnknown;      // mean of the cores
+  int64_t memory_total_bytes = -1, memory_free_bytes = -1;       // free: what programs could still get
+  int64_t network_received_bytes = -1, network_sent_bytes = -1;  // since boot, without loopback
+};
+
+struct Process {
+  int64_t pid = 0;
+  int64_t memory_bytes = -1;
+};
+struct DeviceState {
+  std::string id;    // "cuda:0"
+  std::string name;  // as the driver calls it
+  double sm_clock_mhz = kUnknown, memory_clock_mhz = kUnknown;
+  double temperature_c = kUnknown, power_w = kUnknown;
+  double busy = kUnknown;  // 0..1: some kernel ran in this share of the driver's window; not use of the SMs
+  int64_t memory_total_bytes = -1, memory_free_bytes = -1;
+  std::vector<std::string>
+      throttle_reasons;            // "power cap", "hot": why clocks are below their highest; idle is none
+  std::vector<Process> processes;  // that hold memory on the device
+};
+
+struct Snapshot {
+  double time_us = 0;     // monotonic
+  int64_t unix_time = 0;  // seconds
+  HostState host;
+  std::vector<DeviceState> devices;
+};
+
+// One thread at a time.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual Snapshot sample() = 0;  // never throws: what cannot be read is unknown
+};
+// This machine: /proc and /sys below `root`, and NVML where a driver brings it.
+std::unique_ptr<Source> system_source(const std::string& root = "");
+// For tests: the given snapshots in turn, then the last one again and again (an empty one where none are
+// given).
+std::unique_ptr<Source> scripted_source(std::vector<Snapshot> snapshots);
+
+}  // namespace thrice::hardware
