@@ -16,6 +16,7 @@ struct TimingOptions {
   double min_batch_us = 100;  // executions are batched until one sample lasts this long
   int min_samples = 5;
   double max_total_us = 50e3;  // of one candidate; slow candidates get fewer samples, never less than 3
+  double give_up_us = 0;       // time_one: the first sample is the only one when it is slower (0 = never)
 };
 
 // `execute` enqueues one execution on `stream`. CPU devices and null: wall clock around batch and

@@ -1,0 +1,110 @@
+#include "measure/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+namespace thrice::measure {
+namespace {
+
+// All ones: a NaN for every float type, so that a value read from beyond a buffer shows in the result too.
+constexpr std::byte kGuard{0xFF};
+
+size_t round_up(size_t bytes) {
+  return (bytes + backend::kAlignment - 1) / backend::kAlignment * backend::kAlignment;
+}
+
+}  // namespace
+
+Arguments::Arguments(backend::Device& device, backend::Stream& stream, const backend::ProgramPtr& program,
+                     const ir::Workload& workload, const artifact::LaunchPlan& plan,
+                     const std::vector<ir::Fact>& facts)
+    : device_(device), stream_(stream) {
+  const ir::Graph& graph = workload.graph;
+  const std::vector<ir::Fact> all = ir::bind(graph, facts);
+  const auto add_value = [&](Piece::Kind kind, size_t index, ir::ValueId id) {
+    const ir::Type& type = all[static_cast<size_t>(id)].type;
+    std::vector<int64_t> shape = ir::static_shape(type.shape);
+    const size_t bytes = static_cast<size_t>(ir::num_elements(shape)) * dtype_bytes(type.dtype);
+    add(kind, index, type.dtype, std::move(shape), bytes);
+  };
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    if (!ir::is_shape_input(workload, i)) add_value(Piece::kInput, i, graph.inputs[i]);
+  for (size_t o = 0; o < graph.outputs.size(); ++o) add_value(Piece::kOutput, o, graph.outputs[o]);
+  for (size_t t = 0; t < plan.temporary_bytes.size(); ++t) {
+    add(Piece::kTemporary, t, DType::kU8, {plan.temporary_bytes[t]},
+        static_cast<size_t>(plan.temporary_bytes[t]));
+    temporary_bytes_ += plan.temporary_bytes[t];
+  }
+
+  size_t block = 0;
+  for (const artifact::Launch& launch : plan.launches)
+    block += round_up(std::max<size_t>(launch.extents.size(), 1) * 4);
+  std::vector<std::byte> integers(block);
+  const backend::BufferPtr parameters = device.allocate(block);
+  block = 0;
+  for (const artifact::Launch& launch : plan.launches) {
+    backend::RecordedLaunch& recorded = launches_.emplace_back();
+    recorded.program = program;
+    recorded.launch = launch;
+    for (const Piece& piece : pieces_) recorded.buffers.push_back(piece.span());
+    const size_t bytes = std::max<size_t>(launch.extents.size(), 1) * 4;
+    recorded.extents = {parameters, block, bytes};
+    if (!launch.extents.empty())
+      std::memcpy(integers.data() + block, launch.extents.data(), launch.extents.size() * 4);
+    block += round_up(bytes);
+  }
+  if (block) stream.copy_to_device({parameters, 0, block}, integers);
+}
+
+void Arguments::add(Piece::Kind kind, size_t index, DType dtype, std::vector<int64_t> shape, size_t bytes) {
+  pieces_.push_back({kind, index, dtype, std::move(shape), bytes, device_.allocate(bytes + 2 * kGuardBytes)});
+}
+
+std::string Arguments::name(const Piece& piece) const {
+  const char* kinds[] = {"input", "output", "temporary"};
+  return fmt::format("{} {}", kinds[piece.kind], piece.index);
+}
+
+void Arguments::write(const Piece& piece, const std::byte* data, std::byte fill) {
+  host_.assign(piece.bytes + 2 * kGuardBytes, kGuard);
+  if (data && piece.bytes)
+    std::memcpy(host_.data() + kGuardBytes, data, piece.bytes);
+  else
+    std::fill_n(host_.begin() + kGuardBytes, piece.bytes, fill);
+  stream_.copy_to_device({piece.buffer, 0, host_.size()}, host_);
+}
+
+void Arguments::prepare(const std::vector<ir::Tensor>& inputs, std::byte poison) {
+  for (const Piece& piece : pieces_)
+    write(piece, piece.kind == Piece::kInput ? inputs[piece.index].data() : nullptr, poison);
+}
+
+ir::Tensor Arguments::output(size_t o) {
+  const auto piece = std::find_if(pieces_.begin(), pieces_.end(),
+                                  [&](const Piece& p) { return p.kind == Piece::kOutput && p.index == o; });
+  ir::Tensor tensor(piece->dtype, piece->shape);
+  stream_.copy_to_host({tensor.mutable_data(), tensor.bytes()}, piece->span());
+  return tensor;
+}
+
+std::string Arguments::damage(const std::vector<ir::Tensor>& inputs) {
+  for (const Piece& piece : pieces_) {
+    host_.resize(piece.bytes + 2 * kGuardBytes);
+    stream_.copy_to_host(host_, {piece.buffer, 0, host_.size()});
+    const auto whole = [](std::span<const std::byte> zone) {
+      return std::all_of(zone.begin(), zone.end(), [](std::byte b) { return b == kGuard; });
+    };
+    const std::span<const std::byte> all(host_);
+    if (!whole(all.first(kGuardBytes))) return "wrote before the start of " + name(piece);
+    if (!whole(all.last(kGuardBytes))) return "wrote beyond the end of " + name(piece);
+    if (piece.kind == Piece::kInput && piece.bytes &&
+        std::memcmp(host_.data() + kGuardBytes, inputs[piece.index].data(), piece.bytes) != 0)
+      return "changed " + name(piece);
+  }
+  return {};
+}
+
+}  // namespace thrice::measure

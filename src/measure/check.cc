@@ -1,0 +1,59 @@
+#include "measure/check.h"
+
+#include "measure/arguments.h"
+#include "measure/judge.h"
+
+namespace thrice::measure {
+namespace {
+
+using ir::InputKind;
+
+struct Round {
+  InputKind kind;
+  uint64_t seed;
+};
+
+std::vector<Round> rounds_of(Gate gate, uint64_t seed) {
+  if (gate == Gate::kScreening) return {{InputKind::kNormal, seed}, {InputKind::kUniform, seed}};
+  std::vector<Round> rounds;
+  for (InputKind kind :
+       {InputKind::kSmallIntegers, InputKind::kNormal, InputKind::kUniform, InputKind::kHeavyTail,
+        InputKind::kWideRange, InputKind::kOutliers, InputKind::kEdgeValues})
+    rounds.push_back({kind, seed});
+  rounds.push_back({InputKind::kNormal, seed + 1});
+  return rounds;
+}
+
+}  // namespace
+
+CheckResult check(backend::Device& device, backend::Stream& stream, const backend::ProgramPtr& program,
+                  const ir::Workload& workload, const artifact::LaunchPlan& launches, Oracle& oracle,
+                  Gate gate, uint64_t seed) {
+  CheckResult result;
+  if (device.spec().api == target::Api::kNull) {
+    result.ok = true;
+    result.error = result.error_limit = -1;
+    result.reason = "null device, not verified";
+    return result;
+  }
+  Arguments arguments(device, stream, program, workload, launches, oracle.facts());
+  std::byte poison{0xFF};
+  for (const Round& round : rounds_of(gate, seed)) {
+    arguments.prepare(oracle.inputs(round.kind, round.seed), poison);
+    for (const backend::RecordedLaunch& launch : arguments.launches()) stream.launch(launch);
+    stream.synchronize();
+    const Judgement j = judge(arguments, workload, oracle, round.kind, round.seed, poison);
+    if (!j.reason.empty() || !(j.error * result.error_limit <= result.error * j.limit) ||
+        result.error_limit == 0) {
+      result.error = j.error;
+      result.error_limit = j.limit;
+    }
+    result.reason = j.reason;
+    if (!j.reason.empty()) return result;
+    poison = poison == std::byte{0xFF} ? std::byte{0xA5} : std::byte{0xFF};
+  }
+  result.ok = true;
+  return result;
+}
+
+}  // namespace thrice::measure

@@ -1,0 +1,70 @@
+#include "measure/judge.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "measure/arguments.h"
+
+namespace thrice::measure {
+namespace {
+
+// An element that no launch wrote still holds the poison in every byte. All ones are a NaN of every float
+// type with a payload that no operator makes; the second poison is a value, rare enough only where an element
+// has four bytes. Integers may hold either by right, but not both, so the poisons alternate and compare()
+// decides.
+bool can_show_poison(DType dtype, std::byte poison) {
+  return is_float(dtype) && dtype_bytes(dtype) >= (poison == std::byte{0xFF} ? 2u : 4u);
+}
+
+bool holds_poison(const ir::Tensor& tensor, int64_t element, std::byte poison) {
+  const size_t bytes = dtype_bytes(tensor.dtype());
+  const std::byte* at = tensor.data() + static_cast<size_t>(element) * bytes;
+  for (size_t b = 0; b < bytes; ++b)
+    if (at[b] != poison) return false;
+  return true;
+}
+
+Judgement judge_output(const ir::Tensor& result, const Oracle::Case& answer, size_t o, std::byte poison) {
+  Judgement j;
+  if (can_show_poison(result.dtype(), poison))
+    for (int64_t e = 0; e < result.size(); ++e)
+      if (holds_poison(result, e, poison)) {
+        j.reason = fmt::format("output {}: element {} of {} was never written", o, e, result.size());
+        return j;
+      }
+  if (std::isinf(answer.limits[o])) return j;
+  const std::vector<double>& bound = answer.bounds[o];
+  const ir::Comparison c =
+      ir::compare(result, *answer.outputs[o], answer.limits[o], bound.empty() ? nullptr : &bound);
+  j.error = c.error;
+  j.limit = answer.limits[o];
+  if (!c.ok)
+    j.reason = fmt::format("output {}: {} (error {:.3g}, limit {:.3g}; element {}: {:.9g}, expected {:.9g})",
+                           o, c.reason, c.error, c.limit, c.worst_index, c.worst_value, c.worst_reference);
+  return j;
+}
+
+}  // namespace
+
+Judgement judge(Arguments& arguments, const ir::Workload& workload, Oracle& oracle, ir::InputKind kind,
+                uint64_t seed, std::byte poison) {
+  Judgement worst;
+  const auto named = [&](Judgement j) {
+    j.reason = fmt::format("{} inputs, seed {}: {}", ir::input_kind_name(kind), seed, j.reason);
+    return j;
+  };
+  worst.reason = arguments.damage(oracle.inputs(kind, seed));
+  if (!worst.reason.empty()) return named(worst);
+  std::vector<ir::Tensor> outputs;
+  for (size_t o = 0; o < workload.graph.outputs.size(); ++o) outputs.push_back(arguments.output(o));
+  const Oracle::Case& answer = oracle.answer(kind, seed);
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const Judgement j = judge_output(outputs[o], answer, o, poison);
+    if (!j.reason.empty()) return named(j);
+    if (o == 0 || !(j.error * worst.limit <= worst.error * j.limit)) worst = j;
+  }
+  return worst;
+}
+
+}  // namespace thrice::measure

@@ -1,0 +1,21 @@
+// One candidate's outputs against the oracle's answer. Inner header of measure/.
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "measure/check.h"
+
+namespace thrice::measure {
+
+class Arguments;
+
+struct Judgement {
+  std::string reason;           // empty = right
+  double error = 0, limit = 0;  // of the output that is worst relative to its limit
+};
+// Downloads what the launches left: guard zones, inputs, outputs. `poison` = what outputs held before. Waits
+// for the stream. The answer is computed here, after the candidate's last launch.
+Judgement judge(Arguments& arguments, const ir::Workload& workload, Oracle& oracle, ir::InputKind kind,
+                uint64_t seed, std::byte poison);
+
+}  // namespace thrice::measure

@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+#include <thrice/status.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ir/element_bound.h"
+#include "measure/check.h"
+#include "measure/ordinary.h"
+
+namespace thrice::measure {
+namespace {
+
+using ir::Fact;
+
+ir::Bindings bindings_of(const ir::Graph& graph, const std::vector<Fact>& facts) {
+  ir::Bindings bindings;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const ir::Value& value = graph.value(graph.inputs[i]);
+    for (size_t a = 0; a < value.type.shape.size(); ++a)
+      if (!value.type.shape[a].is_const())
+        bindings[value.type.shape[a].str()] = facts[i].type.shape[a].value();
+    if (!value.known || !facts[i].known) continue;
+    for (size_t k = 0; k < value.known->size(); ++k)
+      if (!(*value.known)[k].is_const()) bindings[(*value.known)[k].str()] = (*facts[i].known)[k].value();
+  }
+  return bindings;
+}
+
+// The value of a shape operand comes with the facts: the launches were computed for it.
+std::optional<ir::Tensor> fixed_value(const Fact& fact) {
+  if (fact.constant) return *fact.constant;
+  if (!fact.known) return {};
+  std::vector<int64_t> values;
+  for (const ir::Dim& d : *fact.known) values.push_back(d.value());
+  return ir::Tensor::of(fact.type.dtype, ir::static_shape(fact.type.shape), values);
+}
+
+}  // namespace
+
+struct Oracle::State {
+  const ir::Workload* workload;
+  std::vector<Fact> facts, all;  // of the inputs; of every value
+  ir::Bindings bindings;
+  struct Entry {
+    Case values;
+    bool answered = false;
+  };
+  std::map<std::pair<int, uint64_t>, Entry> entries;
+
+  Entry& entry(ir::InputKind kind, uint64_t seed);
+};
+
+Oracle::State::Entry& Oracle::State::entry(ir::InputKind kind, uint64_t seed) {
+  Entry& entry = entries[{static_cast<int>(kind), seed}];
+  if (!entry.values.inputs.empty() || workload->graph.inputs.empty()) return entry;
+  entry.values.inputs = ir::make_inputs(workload->graph, bindings, kind, seed);
+  for (size_t i = 0; i < facts.size(); ++i)
+    if (ir::is_shape_input(*workload, i))
+      if (const auto fixed = fixed_value(facts[i])) entry.values.inputs[i] = *fixed;
+  return entry;
+}
+
+Oracle::Oracle(const ir::Workload& workload, std::vector<Fact> facts) : state_(std::make_unique<State>()) {
+  state_->workload = &workload;
+  state_->facts = std::move(facts);
+  state_->all = ir::bind(workload.graph, state_->facts);
+  state_->bindings = bindings_of(workload.graph, state_->facts);
+}
+Oracle::~Oracle() = default;
+
+const std::vector<ir::Tensor>& Oracle::inputs(ir::InputKind kind, uint64_t seed) {
+  return state_->entry(kind, seed).values.inputs;
+}
+
+const Oracle::Case& Oracle::answer(ir::InputKind kind, uint64_t seed) {
+  State::Entry& entry = state_->entry(kind, seed);
+  if (entry.answered) return entry.values;
+  Case& c = entry.values;
+  const ir::Graph& graph = state_->workload->graph;
+  std::vector<ir::ArrayPtr> inputs;
+  for (const ir::Tensor& tensor : c.inputs) inputs.push_back(ir::to_array(tensor));
+  c.outputs = ir::evaluate_graph(graph, inputs);
+  const std::vector<ir::ArrayPtr> ordinary = evaluate_ordinary(graph, inputs, state_->all);
+  const auto bounds = ir::element_bounds(graph, inputs);
+  c.bounds.resize(c.outputs.size());
+  for (size_t o = 0; o < c.outputs.size(); ++o) {
+    const ir::Array& reference = *c.outputs[o];
+    if (bounds[o]) c.bounds[o] = *bounds[o];
+    double limit = 0;
+    if (is_float(reference.dtype)) {
+      const double own =
+          ir::compare(ir::to_tensor(*ordinary[o]), reference, std::numeric_limits<double>::infinity()).error;
+      // Where the ordinary operator itself overflows between its nodes, no value can be asked for: only that
+      // every element is written.
+      limit = std::isfinite(own) ? ir::error_limit(reference.dtype, own)
+                                 : std::numeric_limits<double>::infinity();
+    }
+    c.limits.push_back(limit);
+  }
+  entry.answered = true;
+  return c;
+}
+
+const std::vector<Fact>& Oracle::facts() const { return state_->facts; }
+
+}  // namespace thrice::measure
