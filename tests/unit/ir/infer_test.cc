@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <thrice/status.h>
 
-#include "unit/ir/graph_maker.h"
 #include "ir/check.h"
 #include "ir/region.h"
+#include "unit/ir/graph_maker.h"
 
 namespace thrice::ir {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <thrice/status.h>
 
-#include "unit/ir/graph_maker.h"
 #include "ir/check.h"
+#include "unit/ir/graph_maker.h"
 
 namespace thrice::ir {
 namespace {
@@ -136,7 +136,7 @@ TEST(Region, BindRefusesWhatDoesNotFit) {
   g.infer();
   const auto bound = [&](const Shape& a, const Shape& b, DType dtype = DType::kF32) {
     return ir::bind(g.graph,
-                {Fact{{dtype, a}, nullptr, std::nullopt}, Fact{{DType::kF32, b}, nullptr, std::nullopt}});
+                    {Fact{{dtype, a}, nullptr, std::nullopt}, Fact{{DType::kF32, b}, nullptr, std::nullopt}});
   };
   EXPECT_NO_THROW(bound({2, 6}, {2, 6}));
   EXPECT_NO_THROW(bound({0, 6}, {0, 6}));
