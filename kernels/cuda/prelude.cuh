@@ -2,6 +2,7 @@
 // kernels/portable/operators.h follows.
 #define TH_HAS_F64 1
 #define TH_CUDA 1
+#pragma nv_diag_suppress 177  // helpers that a program does not use
 typedef signed char th_i8;
 typedef short th_i16;
 typedef int th_i32;
@@ -31,8 +32,8 @@ typedef unsigned long long th_u64;
 #define TH_BLOCKS ((int)gridDim.x)
 
 // Spelling of a built-in at float and double.
-#define TH_F32(f) f##f
-#define TH_F64(f) f
+#define TH_F32(name) name##f
+#define TH_F64(name) name
 #define TH_INF_F32 __int_as_float(0x7f800000)
 #define TH_NAN_F32 __int_as_float(0x7fc00000)
 #define TH_INF_F64 __longlong_as_double(0x7ff0000000000000ll)

@@ -236,6 +236,8 @@ std::string Emitter::make_value(ValueId value, const Coords& coords) {
     case OpClass::kView:
       return view(node, value, coords);
     default:
+      // Over no axes a reduction moves nothing.
+      if (node.op == Op::reduce && node.ints_attr("axes").empty()) return this->value(node.inputs[0], coords);
       throw NotMatched{fmt::format("{} is not evaluated element by element", ir::op_name(node.op))};
   }
 }
@@ -305,7 +307,9 @@ Refusal refuse_inlining(const Workload& workload, const std::set<ir::NodeId>& ex
   if (auto refusal = refuse_dtypes(workload)) return refusal;
   for (size_t n = 0; n < workload.graph.nodes.size(); ++n) {
     if (except.count(static_cast<ir::NodeId>(n))) continue;
-    const OpClass cls = ir::op_class(workload.graph.nodes[n].op);
+    const ir::Node& node = workload.graph.nodes[n];
+    if (node.op == Op::reduce && node.ints_attr("axes").empty()) continue;
+    const OpClass cls = ir::op_class(node.op);
     if (cls != OpClass::kUnary && cls != OpClass::kBinary && cls != OpClass::kTernary &&
         cls != OpClass::kView)
       return fmt::format("{} is not evaluated element by element", ir::op_name(workload.graph.nodes[n].op));

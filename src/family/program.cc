@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <mutex>
 
 #include "family/scalar.h"
 
@@ -12,7 +14,7 @@ namespace thrice::family {
 
 using ir::ValueId;
 
-ProgramDraft::ProgramDraft(const Workload& workload) : workload_(&workload) {
+ProgramDraft::ProgramDraft(const Workload& workload) : workload_(workload) {
   for (size_t i = 0; i < workload.graph.inputs.size(); ++i)
     if (!ir::is_shape_input(workload, i)) ++num_inputs_;
 }
@@ -25,7 +27,7 @@ int ProgramDraft::add_temporary(DType dtype, Source elements) {
 std::string ProgramDraft::input_name(ValueId value) const {
   int position = 0;
   for (size_t i = 0; i < graph().inputs.size(); ++i) {
-    if (ir::is_shape_input(*workload_, i)) continue;
+    if (ir::is_shape_input(workload_, i)) continue;
     if (graph().inputs[i] == value) return fmt::format("p{}", position);
     ++position;
   }
@@ -46,7 +48,7 @@ std::string ProgramDraft::parameters() const {
     text += fmt::format("TH_GLOBAL {}{}* TH_RESTRICT {}, ", access, storage_type(dtype), name);
   };
   for (size_t i = 0; i < graph().inputs.size(); ++i)
-    if (!ir::is_shape_input(*workload_, i))
+    if (!ir::is_shape_input(workload_, i))
       add("const ", graph().value(graph().inputs[i]).type.dtype, input_name(graph().inputs[i]));
   for (size_t i = 0; i < graph().outputs.size(); ++i)
     add("", graph().value(graph().outputs[i]).type.dtype, output_name(i));
@@ -99,6 +101,27 @@ LaunchPlan ProgramDraft::launch(const std::vector<Fact>& input_facts) const {
     plan.temporary_bytes.push_back(elements * static_cast<int64_t>(dtype_bytes(temporary.dtype)));
   }
   return plan;
+}
+
+std::shared_ptr<const ProgramDraft> draft_of(const Workload& workload, const Schedule& schedule,
+                                             const std::function<void(ProgramDraft&)>& build) {
+  constexpr size_t kKept = 512;  // a model has some hundred regions; a tuner's candidates pass through
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<const ProgramDraft>> kept;
+  const std::string key = workload.hash + " " + schedule.str();
+  if (!workload.hash.empty()) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto it = kept.find(key);
+    if (it != kept.end()) return it->second;
+  }
+  auto draft = std::make_shared<ProgramDraft>(workload);
+  build(*draft);
+  if (!workload.hash.empty()) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (kept.size() >= kKept) kept.clear();
+    kept[key] = draft;
+  }
+  return draft;
 }
 
 int64_t extent_at(const Facts& facts, ValueId value, int axis) {

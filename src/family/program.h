@@ -2,6 +2,7 @@
 // emit() prints it and launch() evaluates it, so that text and launch arguments cannot disagree.
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,8 @@ class ProgramDraft {
  public:
   explicit ProgramDraft(const Workload& workload);
 
-  const Workload& workload() const { return *workload_; }
-  const ir::Graph& graph() const { return workload_->graph; }
+  const Workload& workload() const { return workload_; }
+  const ir::Graph& graph() const { return workload_.graph; }
   // Declares a scratch buffer; all of them before the first kernel is begun. Returns its number.
   int add_temporary(DType dtype, Source elements);
   const Temporary& temporary(int number) const { return temporaries_[static_cast<size_t>(number)]; }
@@ -50,10 +51,15 @@ class ProgramDraft {
   LaunchPlan launch(const std::vector<Fact>& input_facts) const;
 
  private:
-  const Workload* workload_;
+  Workload workload_;  // a copy, so that a kept draft outlives its maker; constants share their bytes
   std::vector<Temporary> temporaries_;
   size_t num_inputs_ = 0;
 };
+
+// The draft that `build` fills for this workload and schedule, made once and kept for the next call (keyed by
+// the workload's hash; a bounded number). Thread-safe; the draft is immutable.
+std::shared_ptr<const ProgramDraft> draft_of(const Workload& workload, const Schedule& schedule,
+                                             const std::function<void(ProgramDraft&)>& build);
 
 // Sources that are often needed.
 Source extent_of(ir::ValueId value, int axis);
