@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Counts changes of what an entry means (argument order, prelude contract). Part of every key.
-constexpr int64_t kProductSchema = 1;
+constexpr int64_t kProductSchema = 2;
 constexpr const char* kSuffix = ".kernel";
 // Programs kept loaded though nobody holds them: a tuner comes back to its best ones. Older ones are loaded
 // from disk again.

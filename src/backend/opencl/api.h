@@ -100,6 +100,7 @@ struct Api {
                          void*);
   cl_int (*GetProgramInfo)(cl_program, cl_uint, size_t, void*, size_t*);
   cl_int (*GetProgramBuildInfo)(cl_program, cl_device_id, cl_uint, size_t, void*, size_t*);
+  cl_int (*RetainProgram)(cl_program);
   cl_int (*ReleaseProgram)(cl_program);
   cl_kernel (*CreateKernel)(cl_program, const char*, cl_int*);
   cl_int (*GetKernelInfo)(cl_kernel, cl_uint, size_t, void*, size_t*);

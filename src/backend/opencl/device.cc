@@ -104,7 +104,7 @@ class ClDeviceHandle : public Device {
   BufferPtr wrap(void* native, size_t bytes) override { return opencl::wrap(context_, native, bytes); }
   std::unique_ptr<Stream> make_stream(void* native) override { return opencl::make_stream(context_, native); }
   ProgramPtr load(const artifact::KernelBinary& binary, const std::vector<std::string>& kernels) override {
-    return opencl::load(context_, binary, kernels);
+    return compiler_.load(binary, kernels);
   }
   Compiler* compiler() override { return can_compile_ ? &compiler_ : nullptr; }
   int64_t free_memory_bytes() override {

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 #include <thrice/status.h>
 
+#include <algorithm>
+#include <string_view>
+
 namespace thrice::backend::opencl {
 namespace {
 
-constexpr int kLogLines = 12;  // of a failed build, in the error's message
+constexpr std::string_view kTextMark = "OpenCL C text\n";  // begins a "binary" that is source
+constexpr int kLogLines = 12;                              // of a failed build, in the error's message
 
 std::string build_log(const Context& c, cl_program program) {
   size_t bytes = 0;
@@ -111,26 +115,59 @@ cl_kernel ClProgram::make_kernel(int index) const {
   return made;
 }
 
-artifact::KernelBinary ClCompiler::compile(const artifact::KernelSource& source) {
+cl_program ClCompiler::build_text(const std::string& text, std::string* log) {
+  constexpr size_t kRecent = 32;
   const Context& c = *context_;
-  if (source.language != artifact::Language::kOpenCL)
-    throw Error(Code::kInternal, c.spec.id + ": the source is not OpenCL C");
-  const char* text = source.text.data();
-  const size_t length = source.text.size();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [known, handle] : recent_)
+      if (known == text) {
+        check(c.api.RetainProgram(handle), "taking a program that was just built");
+        return handle;
+      }
+  }
+  const char* data = text.data();
+  const size_t length = text.size();
   cl_int code = kClSuccess;
-  Held program{c.api, c.api.CreateProgramWithSource(c.handle, 1, &text, &length, &code)};
+  Held program{c.api, c.api.CreateProgramWithSource(c.handle, 1, &data, &length, &code)};
   if (code != kClSuccess) program.handle = nullptr;
   check(code, c.spec.id + ": taking kernel source");
   code = c.api.BuildProgram(program.handle, 1, &c.device, build_options(c).c_str(), nullptr, nullptr);
-  artifact::KernelBinary binary;
-  binary.log = build_log(c, program.handle);
+  const std::string built = build_log(c, program.handle);
   if (code != kClSuccess)
     throw Error(Code::kCompileFailed, fmt::format("{}: kernel source did not build ({}):\n{}", c.spec.id,
-                                                  error_name(code), first_lines(binary.log)));
+                                                  error_name(code), first_lines(built)));
+  if (log) *log = built;
+  check(c.api.RetainProgram(program.handle), "keeping a built program");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  recent_.emplace_back(text, program.handle);
+  if (recent_.size() > kRecent) {
+    c.api.ReleaseProgram(recent_.front().second);
+    recent_.pop_front();
+  }
+  return program.give();
+}
+
+ClCompiler::~ClCompiler() {
+  for (const auto& [text, handle] : recent_) context_->api.ReleaseProgram(handle);
+}
+
+artifact::KernelBinary ClCompiler::compile(const artifact::KernelSource& source, bool as_text) {
+  const Context& c = *context_;
+  if (source.language != artifact::Language::kOpenCL)
+    throw Error(Code::kInternal, c.spec.id + ": the source is not OpenCL C");
+  artifact::KernelBinary binary;
   binary.format = artifact::BinaryFormat::kOpenCLBinary;
   binary.architecture = c.spec.architecture;
   binary.key = source.key;
-  binary.bytes = program_binary(c, program.handle);
+  Held program{c.api, build_text(source.text, &binary.log)};
+  if (as_text) {
+    const std::string text = std::string(kTextMark) + source.text;
+    const auto* data = reinterpret_cast<const std::byte*>(text.data());
+    binary.bytes.assign(data, data + text.size());
+  } else {
+    binary.bytes = program_binary(c, program.handle);
+  }
   const ClProgram loaded(context_, program.give(), source.kernels);  // names exist, limits hold
   for (size_t i = 0; i < source.kernels.size(); ++i)
     binary.static_shared_bytes = std::max(binary.static_shared_bytes,
@@ -138,13 +175,19 @@ artifact::KernelBinary ClCompiler::compile(const artifact::KernelSource& source)
   return binary;
 }
 
+artifact::KernelBinary ClCompiler::compile(const artifact::KernelSource& source) {
+  return compile(source, context_->spec.is_cpu);
+}
+artifact::KernelBinary ClCompiler::compile_to_ship(const artifact::KernelSource& source) {
+  return compile(source, false);
+}
+
 std::string ClCompiler::version() const {
   return context_->spec.architecture + " " + build_options(*context_);
 }
 
-ProgramPtr load(const ContextPtr& context, const artifact::KernelBinary& binary,
-                const std::vector<std::string>& kernels) {
-  const Context& c = *context;
+ProgramPtr ClCompiler::load(const artifact::KernelBinary& binary, const std::vector<std::string>& kernels) {
+  const Context& c = *context_;
   if (binary.format != artifact::BinaryFormat::kOpenCLBinary)
     throw Error(Code::kUnsupported, c.spec.id + ": the binary is not an OpenCL program");
   if (binary.architecture != c.spec.architecture)
@@ -154,6 +197,10 @@ ProgramPtr load(const ContextPtr& context, const artifact::KernelBinary& binary,
   const size_t length = binary.bytes.size();
   if (length == 0) throw Error(Code::kCorrupt, c.spec.id + ": an empty program binary");
   const auto* data = reinterpret_cast<const unsigned char*>(binary.bytes.data());
+  const std::string_view text(reinterpret_cast<const char*>(data), length);
+  if (text.substr(0, kTextMark.size()) == kTextMark)
+    return std::make_shared<ClProgram>(
+        context_, build_text(std::string(text.substr(kTextMark.size())), nullptr), kernels);
   cl_int status = kClSuccess, code = kClSuccess;
   Held program{c.api, c.api.CreateProgramWithBinary(c.handle, 1, &c.device, &length, &data, &status, &code)};
   if (code != kClSuccess) program.handle = nullptr;
@@ -163,7 +210,7 @@ ProgramPtr load(const ContextPtr& context, const artifact::KernelBinary& binary,
   if (code != kClSuccess)
     throw Error(Code::kCorrupt, fmt::format("{}: the driver refuses a program binary of {} bytes: {}",
                                             c.spec.id, length, error_name(code)));
-  return std::make_shared<ClProgram>(context, program.give(), kernels);
+  return std::make_shared<ClProgram>(context_, program.give(), kernels);
 }
 
 }  // namespace thrice::backend::opencl

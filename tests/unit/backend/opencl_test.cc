@@ -73,6 +73,7 @@ class OpenCl : public testing::Test {
     l.extents = put({n, shift});
     return l;
   }
+  void run_once(const artifact::KernelBinary& binary);
   BufferSpan floats(size_t n) {
     BufferSpan span{device->allocate(n * 4), 0, n * 4};
     std::vector<float> values(n);
@@ -98,7 +99,12 @@ TEST_F(OpenCl, DescribesItself) {
 }
 
 TEST_F(OpenCl, CompiledProgramComesBackFromItsBinary) {
-  const artifact::KernelBinary binary = device->compiler()->compile(source({"add_scaled"}));
+  // The form for the cache, then the form for a release.
+  run_once(device->compiler()->compile(source({"add_scaled"})));
+  run_once(device->compiler()->compile_to_ship(source({"add_scaled"})));
+}
+
+void OpenCl::run_once(const artifact::KernelBinary& binary) {
   EXPECT_EQ(binary.key, "test");
   ASSERT_FALSE(binary.bytes.empty());
   ProgramPtr program = device->load(binary, {"add_scaled"});
@@ -113,7 +119,7 @@ TEST_F(OpenCl, CompiledProgramComesBackFromItsBinary) {
 }
 
 TEST_F(OpenCl, WrongBinariesAreRefused) {
-  artifact::KernelBinary binary = device->compiler()->compile(source({"add_scaled"}));
+  artifact::KernelBinary binary = device->compiler()->compile_to_ship(source({"add_scaled"}));
   EXPECT_EQ(code_of([&] { device->load(binary, {"no_such_kernel"}); }), Code::kLaunchFailed);
   artifact::KernelBinary other = binary;
   other.architecture = "another device";

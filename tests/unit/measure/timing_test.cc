@@ -1,0 +1,77 @@
+// Would catch: batches that are too short to resolve, a warm-up that counts, candidates timed one after
+// another instead of interleaved, a slow candidate that is sampled without end.
+#include "measure/timing.h"
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+
+namespace thrice::measure {
+namespace {
+
+void spin(double us) {
+  const double end = monotonic_us() + us;
+  while (monotonic_us() < end) {
+  }
+}
+
+class TimingTest : public testing::Test {
+ protected:
+  backend::DevicePtr device = backend::open_device("null:0");
+  std::unique_ptr<backend::Stream> stream = device->make_stream();
+};
+
+TEST_F(TimingTest, ShortWorkIsBatched) {
+  int calls = 0;
+  const Timing t = time_one(*device, *stream, [&] {
+    ++calls;
+    spin(5);
+  });
+  EXPECT_GE(t.median_us, 5);
+  EXPECT_LT(t.median_us, 50);
+  EXPECT_GE(t.samples, 5);
+  EXPECT_GE(calls, t.samples * 5);  // batches
+}
+
+TEST_F(TimingTest, FirstExecutionDoesNotCount) {
+  bool first = true;
+  const Timing t = time_one(*device, *stream, [&] {
+    spin(first ? 20000 : 200);
+    first = false;
+  });
+  EXPECT_LT(t.median_us, 5000);
+}
+
+TEST_F(TimingTest, SlowWorkGetsFewSamplesAndGivesUp) {
+  TimingOptions options;
+  options.max_total_us = 1000;
+  EXPECT_EQ(time_one(
+                *device, *stream, [] { spin(2000); }, options)
+                .samples,
+            3);
+  options.give_up_us = 100;
+  EXPECT_EQ(time_one(
+                *device, *stream, [] { spin(2000); }, options)
+                .samples,
+            1);
+}
+
+TEST_F(TimingTest, CandidatesAreInterleaved) {
+  std::string order;
+  TimingOptions options;
+  options.min_batch_us = 1;  // one execution a sample
+  options.max_total_us = 2000;
+  std::vector<std::function<void()>> executes;
+  for (char name : {'A', 'B', 'C'})
+    executes.emplace_back([&order, name] {
+      order += name;
+      spin(100);
+    });
+  const auto timings = time_interleaved(*device, *stream, executes, options);
+  ASSERT_EQ(timings.size(), 3u);
+  EXPECT_NE(order.find("ABCABCABC"), std::string::npos) << order;
+  for (const Timing& t : timings) EXPECT_GE(t.samples, 3);
+}
+
+}  // namespace
+}  // namespace thrice::measure

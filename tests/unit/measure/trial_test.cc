@@ -1,0 +1,85 @@
+// Would catch: a bad candidate that throws out of a trial or is told as the wrong kind of failure, a wrong
+// one that gets a time, results faster than the device's peaks that are believed.
+#include "measure/trial.h"
+
+#include <gtest/gtest.h>
+
+#include "measure_fixture.h"
+
+namespace thrice::measure {
+namespace {
+
+using artifact::Outcome;
+using test::kernel_text;
+
+constexpr const char* kHonest = "if (i < n) y[i] = x[i] > 0 ? x[i] : x[i] != x[i] ? x[i] : 0;";
+
+class Trial : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const auto& r : backend::list_backends())
+      if (r.name == "opencl" && !r.available) GTEST_SKIP() << "skipped: " << r.reason;
+    device = backend::open_device("opencl:0");
+    cache = std::make_shared<jit::KernelCache>(device, "");
+    runner = std::make_unique<TrialRunner>(device, cache);
+    oracle = std::make_unique<Oracle>(workload, ir::facts_at(workload.graph, {{"s0", 5000}}));
+  }
+  TrialResult run(const std::string& text, const std::string& tactic = "only") {
+    return runner->run(workload, test::TextFamily(text), {"text", tactic, {}}, *oracle, {});
+  }
+  backend::DevicePtr device;
+  std::shared_ptr<jit::KernelCache> cache;
+  std::unique_ptr<TrialRunner> runner;
+  ir::Workload workload = test::unary_workload(ir::Op::relu);
+  std::unique_ptr<Oracle> oracle;
+};
+
+TEST_F(Trial, HonestCandidateIsTimed) {
+  const TrialResult r = run(kernel_text(kHonest));
+  EXPECT_EQ(r.measurement.outcome, Outcome::kOk) << r.measurement.message;
+  EXPECT_GT(r.measurement.time_us, 0);
+  EXPECT_GE(r.measurement.samples, 3);
+  EXPECT_GE(r.measurement.error, 0);
+  EXPECT_GT(r.measurement.error_limit, 0);
+  EXPECT_GT(r.measurement.build_ms, 0);
+  EXPECT_FALSE(r.source_key.empty());
+  EXPECT_NE(r.program, nullptr);
+}
+
+TEST_F(Trial, EachFailureHasItsOutcome) {
+  EXPECT_EQ(run(kernel_text(kHonest), "illegal").measurement.outcome, Outcome::kIllegal);
+  EXPECT_EQ(run("this is no kernel").measurement.outcome, Outcome::kCompileFailed);
+  const TrialResult wrong = run(kernel_text("if (i < n) y[i] = 1;"));
+  EXPECT_EQ(wrong.measurement.outcome, Outcome::kWrong);
+  EXPECT_EQ(wrong.measurement.time_us, 0);
+  EXPECT_FALSE(wrong.measurement.message.empty());
+  // One argument more than the launch passes.
+  EXPECT_EQ(run(kernel_text(kHonest, "TH_GLOBAL float* t, ")).measurement.outcome, Outcome::kLaunchFailed);
+  // More local memory than our description allows.
+  EXPECT_EQ(
+      run(kernel_text(
+              std::string("TH_LOCAL float t[16384]; t[TH_THREAD] = n; TH_BARRIER(); if (t[0] < 0) return; ") +
+              kHonest))
+          .measurement.outcome,
+      Outcome::kIllegal);
+  EXPECT_EQ(run(kernel_text(kHonest)).measurement.outcome, Outcome::kOk);  // the runner is still usable
+}
+
+TEST_F(Trial, WrongOnlyWhenRepeatedIsCaught) {
+  // Right while the scratch output is poisoned, wrong on values of an earlier launch.
+  const TrialResult r = run(kernel_text(
+      "if (i < n) { float v = x[i] > 0 ? x[i] : 0; y[i] = y[i] == v || y[i] == v + 1 ? v + 1 : v; }"));
+  // The check poisons before each launch, so this passes it; the output after timing does not.
+  EXPECT_EQ(r.measurement.outcome, Outcome::kWrong) << r.measurement.message;
+}
+
+TEST_F(Trial, FinalistsAreTimedTogether) {
+  const test::TextFamily family(kernel_text(kHonest));
+  const artifact::Schedule schedule{"text", "only", {}};
+  const auto timings = runner->compare(workload, family, {schedule, schedule}, *oracle, {});
+  ASSERT_EQ(timings.size(), 2u);
+  for (const Timing& t : timings) EXPECT_GT(t.median_us, 0);
+}
+
+}  // namespace
+}  // namespace thrice::measure
