@@ -89,7 +89,7 @@ class Binder {
           inputs.back().known = std::vector<ir::Dim>(ints->begin(), ints->end());
     }
     const std::vector<ir::Fact> bound = ir::bind(workload.graph, inputs);
-    artifact::LaunchPlan plan = code.family->launch(workload, code.step->schedule, bound);
+    artifact::LaunchPlan plan = code.family->launch(workload, code.step->schedule, inputs);
 
     std::vector<int> arguments;
     for (size_t i = 0; i < workload.inputs.size(); ++i) {
