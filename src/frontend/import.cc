@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/log.h"
 #include "frontend/onnx/decode.h"
 #include "frontend/onnx/external_data.h"
 #include "frontend/onnx/graph_builder.h"
@@ -157,7 +158,7 @@ ValueId own_output(GraphBuilder& builder, ValueId value) {
   ir::Node node;
   node.op = ir::Op::identity;
   node.inputs = {value};
-  return builder.emit_node(std::move(node), 1)[0];
+  return builder.emit_node(std::move(node), 1, false)[0];
 }
 
 ir::Graph import_decoded(const Model& model, const ImportOptions& options) {
@@ -165,6 +166,11 @@ ir::Graph import_decoded(const Model& model, const ImportOptions& options) {
   state.opsets.push_back(&model.opsets);
   GraphBuilder builder(state);
   check_names(model.graph, options);
+  if (const auto opset = model.opsets.find(""); opset != model.opsets.end() && opset->second > kNewestOpset) {
+    log(LogLevel::kWarning,
+        "the model uses operator set {}, newer than {}: operators are read as their last known form",
+        opset->second, kNewestOpset);
+  }
   const auto fixed = fixed_symbols(model.graph, options);
   for (const auto& input : model.graph.inputs) {
     for (const auto& extent : input.shape) state.symbols.insert(extent.symbol);

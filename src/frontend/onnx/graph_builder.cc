@@ -105,7 +105,7 @@ std::vector<ValueId> GraphBuilder::emit(Op op, const std::vector<ValueId>& input
   return emit_node(std::move(node), num_outputs);
 }
 
-std::vector<ValueId> GraphBuilder::emit_node(ir::Node node, size_t num_outputs) {
+std::vector<ValueId> GraphBuilder::emit_node(ir::Node node, size_t num_outputs, bool may_fold) {
   node.outputs.assign(num_outputs, 0);  // all are wanted as far as inference is concerned
   const auto results = infer(node);
   if (results.size() < num_outputs) {
@@ -113,7 +113,7 @@ std::vector<ValueId> GraphBuilder::emit_node(ir::Node node, size_t num_outputs) 
                                              results.size(), num_outputs));
   }
   std::vector<ValueId> outputs;
-  if (fold(node, results, outputs)) return outputs;
+  if (may_fold && fold(node, results, outputs)) return outputs;
   for (size_t i = 0; i < num_outputs; ++i) {
     const ValueId value = graph_.add_value(results[i].type);
     graph_.value(value).known = results[i].known;

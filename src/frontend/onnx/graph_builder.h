@@ -44,8 +44,8 @@ class GraphBuilder {
   // Nodes. Types are inferred at once; a node whose operands are all small constants becomes a constant.
   std::vector<ValueId> emit(Op op, const std::vector<ValueId>& inputs, size_t num_outputs,
                             Attributes attrs = {});
-  // A finished node, with bodies for control; its outputs are made here.
-  std::vector<ValueId> emit_node(ir::Node node, size_t num_outputs);
+  // A finished node, with bodies for control; its outputs are made here. `may_fold` = false keeps it a node.
+  std::vector<ValueId> emit_node(ir::Node node, size_t num_outputs, bool may_fold = true);
   // i64 vector whose elements are these expressions.
   ValueId dims(const std::vector<Dim>& values);
 

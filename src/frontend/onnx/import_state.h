@@ -10,7 +10,8 @@
 namespace thrice::frontend::onnx {
 
 // Guards against files that unfold without end: functions that call each other, bodies that are typed again.
-constexpr int64_t kMaxImportedNodes = int64_t{1} << 22;
+// The largest unrolled models have some 100 000 nodes.
+constexpr int64_t kMaxImportedNodes = int64_t{1} << 18;
 constexpr int kMaxImportDepth = 64;
 
 struct ImportState {

@@ -1,0 +1,206 @@
+// Catches rewrites that change values: x*0, symbolic length 1, zeros in reshape, merged nodes that differ in
+// an attribute, convolution scales folded although an inner value is an output.
+#include "transform/transform.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/rng.h"
+#include "ir/check.h"
+#include "ir/evaluate.h"
+#include "ir/infer.h"
+
+namespace thrice::transform {
+namespace {
+
+using ir::Dim;
+using ir::Graph;
+using ir::Op;
+using ir::Tensor;
+using ir::ValueId;
+
+struct Builder {
+  Graph g;
+  ValueId input(ir::Shape shape, DType dtype = DType::kF32) {
+    const ValueId v = g.add_value({dtype, std::move(shape)}, "x");
+    g.inputs.push_back(v);
+    g.input_names.push_back("x" + std::to_string(g.inputs.size()));
+    return v;
+  }
+  ValueId constant(const std::vector<int64_t>& shape, const std::vector<double>& values) {
+    return g.add_constant(Tensor::of(DType::kF32, shape, values));
+  }
+  ValueId ints(const std::vector<int64_t>& values) { return g.add_constant(Tensor::ints(values)); }
+  ValueId emit(Op op, const std::vector<ValueId>& inputs, ir::Attributes attrs = {}) {
+    g.origins.push_back({std::string(ir::op_name(op)), "n" + std::to_string(g.nodes.size()), 17});
+    ir::Node node;
+    node.op = op;
+    node.inputs = inputs;
+    node.attrs = std::move(attrs);
+    node.outputs = {g.add_value({})};
+    node.origin = static_cast<int32_t>(g.origins.size()) - 1;
+    const ValueId out = node.outputs[0];
+    g.add_node(std::move(node));
+    ir::infer_graph(g);
+    return out;
+  }
+  void output(ValueId v) {
+    g.outputs.push_back(v);
+    g.output_names.push_back("y" + std::to_string(g.outputs.size()));
+  }
+};
+
+std::vector<std::vector<double>> run(const Graph& graph, const std::vector<Tensor>& inputs) {
+  std::vector<ir::ArrayPtr> arrays;
+  for (const auto& t : inputs) arrays.push_back(ir::to_array(t));
+  std::vector<std::vector<double>> results;
+  for (const auto& a : ir::evaluate_graph(graph, arrays)) {
+    const Tensor t = ir::to_tensor(*a);
+    std::vector<double> values;
+    for (int64_t i = 0; i < t.size(); ++i) values.push_back(t.as_double(i));
+    results.push_back(values);
+  }
+  return results;
+}
+
+Graph transformed(Graph graph) {
+  run_transforms(graph);
+  ir::verify(graph);
+  return graph;
+}
+
+int64_t count(const Graph& graph, Op op) {
+  int64_t n = 0;
+  for (const auto& node : graph.nodes) n += node.op == op;
+  return n;
+}
+
+TEST(Transform, ZeroTimesNanStays) {
+  Builder b;
+  const ValueId x = b.input({3});
+  b.output(b.emit(Op::mul, {x, b.constant({}, {0})}));
+  b.output(b.emit(Op::sub, {x, x}));
+  b.output(b.emit(Op::div, {x, x}));
+  const auto y = run(transformed(b.g), {Tensor::of<double>(DType::kF32, {3}, {INFINITY, NAN, 2})});
+  EXPECT_TRUE(std::isnan(y[0][0]) && std::isnan(y[0][1]) && y[0][2] == 0);
+  EXPECT_TRUE(std::isnan(y[1][0]) && std::isnan(y[1][1]) && y[1][2] == 0);
+  EXPECT_TRUE(std::isnan(y[2][0]) && std::isnan(y[2][1]) && y[2][2] == 1);
+}
+
+TEST(Transform, MergesOnlyEqualAttributes) {
+  Builder b;
+  const ValueId x = b.input({2, 3});
+  for (const int64_t axis : {0, 1, 1}) {
+    for (const int64_t reverse : {0, 1}) {
+      b.output(b.emit(Op::neg, {b.emit(Op::scan_sum, {x},
+                                       {{"axis", axis}, {"reverse", reverse}, {"exclusive", int64_t{0}}})}));
+    }
+  }
+  const Graph after = transformed(b.g);
+  EXPECT_EQ(count(after, Op::scan_sum), 4);
+  const Tensor in = Tensor::of<double>(DType::kF32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(run(after, {in}), run(b.g, {in}));
+}
+
+TEST(Transform, TransposeOfSymbolicLengthOneStays) {
+  Builder b;
+  const ValueId x = b.input({Dim::symbol("a"), Dim::symbol("b")});
+  b.output(b.emit(Op::relu, {b.emit(Op::transpose, {x}, {{"perm", std::vector<int64_t>{1, 0}}})}));
+  EXPECT_EQ(count(transformed(b.g), Op::transpose), 1);
+}
+
+TEST(Transform, MergesTransposesAndReshapes) {
+  Builder b;
+  const ValueId x = b.input({2, 3, 4});
+  const ValueId t = b.emit(Op::transpose, {x}, {{"perm", std::vector<int64_t>{1, 2, 0}}});
+  const ValueId back = b.emit(Op::transpose, {t}, {{"perm", std::vector<int64_t>{2, 0, 1}}});
+  const ValueId flat = b.emit(Op::reshape, {back, b.ints({-1})});
+  b.output(b.emit(Op::neg, {b.emit(Op::reshape, {flat, b.ints({4, 6})})}));
+  const Graph after = transformed(b.g);
+  EXPECT_EQ(count(after, Op::transpose), 0);
+  EXPECT_EQ(count(after, Op::reshape), 1);
+}
+
+TEST(Transform, FoldsConstantsButNotRandomOrLarge) {
+  Builder b;
+  const ValueId x = b.input({4});
+  const ValueId sum = b.emit(Op::add, {b.constant({4}, {1, 2, 3, 4}), b.constant({}, {1})});
+  b.output(b.emit(Op::mul, {x, sum}));
+  const ValueId large = b.emit(Op::expand, {b.constant({1}, {2}), b.ints({1 << 20})});
+  b.output(
+      b.emit(Op::reduce, {b.emit(Op::neg, {large})},
+             {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}}));
+  b.output(b.emit(Op::random, {b.ints({3})}, {{"kind", std::string("normal")}, {"seed", int64_t{1}}}));
+  const Graph after = transformed(b.g);
+  EXPECT_EQ(count(after, Op::add), 0);
+  EXPECT_EQ(count(after, Op::expand), 1);
+  EXPECT_EQ(count(after, Op::random), 1);
+  EXPECT_EQ(run(after, {Tensor::of<double>(DType::kF32, {4}, {1, 1, 1, 1})})[0],
+            (std::vector<double>{2, 3, 4, 5}));
+}
+
+// conv [1,2,3,3] * w [3,2,1,1], then scale and shift per channel.
+Graph conv_graph(bool inner_output, double scale0) {
+  Builder b;
+  const ValueId x = b.input({1, 2, 3, 3});
+  const ir::Attributes attrs = {{"strides", std::vector<int64_t>{1, 1}},
+                                {"dilations", std::vector<int64_t>{1, 1}},
+                                {"pads", std::vector<int64_t>{0, 0, 0, 0}},
+                                {"group", int64_t{1}},
+                                {"auto_pad", std::string("notset")}};
+  const ValueId conv = b.emit(Op::conv, {x, b.constant({3, 2, 1, 1}, {1, 2, 3, 4, 5, 6})}, attrs);
+  const ValueId centred = b.emit(Op::sub, {conv, b.constant({3, 1, 1}, {0.5, -1, 2})});
+  const ValueId scaled = b.emit(Op::mul, {centred, b.constant({1, 3, 1, 1}, {scale0, -2, 1e-3})});
+  b.output(b.emit(Op::relu, {b.emit(Op::add, {scaled, b.constant({3, 1, 1}, {1, 2, 3})})}));
+  if (inner_output) b.output(centred);
+  return b.g;
+}
+
+TEST(Transform, ConvScaleGoesIntoWeights) {
+  Rng rng(1);
+  std::vector<double> values(18);
+  for (double& v : values) v = rng.normal();
+  const Tensor in = Tensor::of(DType::kF32, {1, 2, 3, 3}, values);
+  const Graph plain = transformed(conv_graph(false, 3));
+  EXPECT_EQ(plain.nodes.size(), 2u) << ir::print(plain);
+  const auto want = run(conv_graph(false, 3), {in}), got = run(plain, {in});
+  for (size_t i = 0; i < want[0].size(); ++i) EXPECT_NEAR(got[0][i], want[0][i], 1e-5);
+
+  const Graph kept = transformed(conv_graph(true, 3));  // only the shift before the output may go in
+  EXPECT_EQ(count(kept, Op::mul), 1);
+  EXPECT_EQ(kept.outputs.size(), 2u);
+  const auto both = run(kept, {in}), both_want = run(conv_graph(true, 3), {in});
+  for (size_t i = 0; i < both_want[1].size(); ++i) EXPECT_NEAR(both[1][i], both_want[1][i], 1e-5);
+
+  const Graph zero = transformed(conv_graph(false, 0));  // 0 * Inf is NaN, and must stay so
+  EXPECT_EQ(count(zero, Op::mul), 1);
+  std::vector<double> infinite(18, 1);
+  infinite[0] = INFINITY;
+  EXPECT_TRUE(std::isnan(run(zero, {Tensor::of(DType::kF32, {1, 2, 3, 3}, infinite)})[0][0]));
+}
+
+TEST(Transform, OutputsKeepNodesOfTheirOwn) {
+  Builder b;
+  const ValueId x = b.input({2});
+  b.output(b.emit(Op::identity, {x}));
+  b.output(b.emit(Op::identity, {x}));
+  b.output(b.emit(Op::identity, {b.constant({1}, {3})}));
+  const Graph after = transformed(b.g);
+  EXPECT_EQ(after.nodes.size(), 3u);
+  EXPECT_EQ(run(after, {Tensor::of<double>(DType::kF32, {2}, {1, 2})})[2], (std::vector<double>{3}));
+}
+
+TEST(Transform, SaysWhatItDid) {
+  Builder b;
+  b.output(b.emit(Op::neg, {b.input({2})}));
+  std::vector<std::string> lines;
+  TransformOptions options;
+  options.log = [&](const std::string& line) { lines.push_back(line); };
+  const auto reports = run_transforms(b.g, options);
+  for (const auto& report : reports) EXPECT_EQ(report.changes, 0) << report.pass;
+  EXPECT_EQ(lines.at(0), "fold: (unchanged)");
+}
+
+}  // namespace
+}  // namespace thrice::transform
