@@ -114,6 +114,9 @@ struct BackendReport {
   std::vector<target::DeviceSpec> devices;
 };
 std::vector<BackendReport> list_backends();  // in the order of preference: cuda, opencl, null
+// Builds CUDA C++ into a cubin for an architecture ("sm_90a") without a card. Throws kNotFound where there is
+// no NVRTC. The result may be used by one thread at a time.
+std::unique_ptr<Compiler> cross_compiler(const std::string& architecture);
 // Where a driver that keeps compiled kernels itself (PoCL) puts them. Call before anything else here; a
 // POCL_CACHE_DIR of the user wins. Default: thrice/pocl below $XDG_CACHE_HOME or ~/.cache.
 void set_driver_cache(const std::string& folder);

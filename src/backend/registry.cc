@@ -1,5 +1,4 @@
 // Every back end by name, in the order of preference.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <thrice/status.h>
 
@@ -7,29 +6,20 @@
 #include <mutex>
 
 #include "backend/backend.h"
+#include "backend/cuda/device.h"
+#include "backend/cuda/nvrtc.h"
 #include "backend/null/device.h"
 #include "backend/opencl/device.h"
 
 namespace thrice::backend {
 namespace {
 
-BackendReport cuda_report() {
-  BackendReport r;
-  r.name = "cuda";
-  void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  if (library) dlclose(library);
-  r.reason = library
-                 ? "this build has no CUDA back end yet; OpenCL serves this card where its driver brings it"
-                 : "libcuda.so.1 not found; install the NVIDIA driver";
-  return r;
-}
-
 struct Entry {
   const char* name;
   BackendReport (*report)();
   DevicePtr (*open)(int index);
 };
-const Entry kEntries[] = {{"cuda", cuda_report, nullptr},
+const Entry kEntries[] = {{"cuda", cuda::report, cuda::open},
                           {"opencl", opencl::report, opencl::open},
                           {"null", null::report, null::open}};
 
@@ -71,6 +61,12 @@ DevicePtr open_device(const std::string& id) {
   for (const BackendReport& report : list_backends())
     for (const target::DeviceSpec& device : report.devices) known += " " + device.id;
   throw Error(Code::kNotFound, fmt::format("no device '{}'; there is:{}", id, known));
+}
+
+std::unique_ptr<Compiler> cross_compiler(const std::string& architecture) {
+  auto compiler = cuda::make_nvrtc(architecture);
+  if (!compiler) throw Error(Code::kNotFound, cuda::nvrtc_missing());
+  return compiler;
 }
 
 }  // namespace thrice::backend

@@ -1,0 +1,77 @@
+#include "backend/cuda/api.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <thrice/status.h>
+
+namespace thrice::backend::cuda {
+namespace {
+
+template <class F>
+bool find(void* library, const char* name, F& function, std::string& reason) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  if (!function)
+    reason = fmt::format("libcuda.so.1 has no {}: the NVIDIA driver is older than 525; update it", name);
+  return function != nullptr;
+}
+
+bool open(Api& a, std::string& reason) {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);  // never closed: it has threads of its own
+  if (!library) {
+    reason = "libcuda.so.1 not found; install the NVIDIA driver";
+    return false;
+  }
+#define THRICE_CU_FIND(name) find(library, "cu" #name, a.name, reason)
+  const bool all =
+      THRICE_CU_FIND(Init) && THRICE_CU_FIND(DriverGetVersion) && THRICE_CU_FIND(GetErrorName) &&
+      THRICE_CU_FIND(GetErrorString) && THRICE_CU_FIND(DeviceGetCount) && THRICE_CU_FIND(DeviceGet) &&
+      THRICE_CU_FIND(DeviceGetName) && THRICE_CU_FIND(DeviceGetAttribute) &&
+      THRICE_CU_FIND(DeviceTotalMem_v2) && THRICE_CU_FIND(DevicePrimaryCtxRetain) &&
+      THRICE_CU_FIND(DevicePrimaryCtxRelease_v2) && THRICE_CU_FIND(CtxPushCurrent_v2) &&
+      THRICE_CU_FIND(CtxPopCurrent_v2) && THRICE_CU_FIND(MemGetInfo_v2) && THRICE_CU_FIND(MemAlloc_v2) &&
+      THRICE_CU_FIND(MemFree_v2) && THRICE_CU_FIND(MemcpyHtoDAsync_v2) &&
+      THRICE_CU_FIND(MemcpyDtoHAsync_v2) && THRICE_CU_FIND(MemcpyDtoDAsync_v2) &&
+      THRICE_CU_FIND(MemsetD8Async) && THRICE_CU_FIND(PointerGetAttribute) &&
+      THRICE_CU_FIND(ModuleLoadData) && THRICE_CU_FIND(ModuleUnload) && THRICE_CU_FIND(ModuleGetFunction) &&
+      THRICE_CU_FIND(FuncGetAttribute) && THRICE_CU_FIND(FuncSetAttribute) && THRICE_CU_FIND(LaunchKernel) &&
+      THRICE_CU_FIND(StreamCreate) && THRICE_CU_FIND(StreamDestroy_v2) && THRICE_CU_FIND(StreamSynchronize) &&
+      THRICE_CU_FIND(EventCreate) && THRICE_CU_FIND(EventDestroy_v2) && THRICE_CU_FIND(EventRecord) &&
+      THRICE_CU_FIND(EventSynchronize) && THRICE_CU_FIND(EventElapsedTime) && THRICE_CU_FIND(GraphCreate) &&
+      THRICE_CU_FIND(GraphDestroy) && THRICE_CU_FIND(GraphAddKernelNode) &&
+      THRICE_CU_FIND(GraphInstantiateWithFlags) && THRICE_CU_FIND(GraphExecDestroy) &&
+      THRICE_CU_FIND(GraphExecKernelNodeSetParams) && THRICE_CU_FIND(GraphLaunch);
+#undef THRICE_CU_FIND
+  if (!all) return false;
+  const CUresult code = a.Init(0);
+  if (code != kCuSuccess) reason = "the NVIDIA driver does not start: " + a.error(code);
+  return code == kCuSuccess;
+}
+
+struct Opened {
+  Api api{};
+  std::string reason;
+  bool ok = false;
+  Opened() { ok = open(api, reason); }
+};
+
+}  // namespace
+
+const Api* find_api(std::string* reason) {
+  static const Opened opened;
+  if (!opened.ok && reason) *reason = opened.reason;
+  return opened.ok ? &opened.api : nullptr;
+}
+
+std::string Api::error(CUresult code) const {
+  const char *name = nullptr, *words = nullptr;
+  if (GetErrorName(code, &name) != kCuSuccess || !name) return fmt::format("CUDA error {}", code);
+  if (GetErrorString(code, &words) != kCuSuccess || !words) return name;
+  return fmt::format("{} ({})", name, words);
+}
+
+void Api::check(CUresult code, const std::string& doing) const {
+  if (code == kCuSuccess) return;
+  throw Error(code == kCuOutOfMemory ? Code::kOutOfMemory : Code::kLaunchFailed, doing + ": " + error(code));
+}
+
+}  // namespace thrice::backend::cuda

@@ -1,0 +1,134 @@
+// Source: NVRTC documentation (signatures, options).
+#include "backend/cuda/nvrtc.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <thrice/status.h>
+
+namespace thrice::backend::cuda {
+namespace {
+
+using Program = struct NvrtcProgram*;
+constexpr int kSuccess = 0;
+// As family/prelude.h: no contraction, so that fused and unfused plans agree; nothing relaxes IEEE
+// arithmetic.
+constexpr const char* kOptions[] = {"--std=c++17", "--fmad=false"};
+constexpr size_t kLogBytes = 1500;  // of a failed build, in the error's message
+
+struct Api {
+  int (*Version)(int*, int*) = nullptr;
+  const char* (*GetErrorString)(int) = nullptr;
+  int (*CreateProgram)(Program*, const char*, const char*, int, const char* const*,
+                       const char* const*) = nullptr;
+  int (*CompileProgram)(Program, int, const char* const*) = nullptr;
+  int (*DestroyProgram)(Program*) = nullptr;
+  int (*GetProgramLogSize)(Program, size_t*) = nullptr;
+  int (*GetProgramLog)(Program, char*) = nullptr;
+  int (*GetCUBINSize)(Program, size_t*) = nullptr;
+  int (*GetCUBIN)(Program, char*) = nullptr;
+};
+
+template <class F>
+bool find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  return function != nullptr;
+}
+
+struct Opened {
+  Api a;
+  int major = 0, minor = 0;
+  std::string reason =
+      "NVRTC not found (libnvrtc.so.13 or .12); install CUDA's run-time compiler, or set "
+      "THRICE_NVRTC to the library";
+
+  Opened() {
+    const char* named = getenv("THRICE_NVRTC");
+    void* library = nullptr;
+    for (const char* path : {named, "libnvrtc.so.13", "libnvrtc.so.12",
+                             "/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.12"})
+      if (path && *path && !library) library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return;
+#define THRICE_NVRTC_FIND(name) find(library, "nvrtc" #name, a.name)
+    if (THRICE_NVRTC_FIND(Version) && THRICE_NVRTC_FIND(GetErrorString) && THRICE_NVRTC_FIND(CreateProgram) &&
+        THRICE_NVRTC_FIND(CompileProgram) && THRICE_NVRTC_FIND(DestroyProgram) &&
+        THRICE_NVRTC_FIND(GetProgramLogSize) && THRICE_NVRTC_FIND(GetProgramLog) &&
+        THRICE_NVRTC_FIND(GetCUBINSize) && THRICE_NVRTC_FIND(GetCUBIN) &&
+        a.Version(&major, &minor) == kSuccess)
+      reason.clear();
+    else
+      reason = "the NVRTC that was found is older than 11.1; update it";
+#undef THRICE_NVRTC_FIND
+  }
+};
+
+const Opened& opened() {
+  static const Opened one;
+  return one;
+}
+
+class Nvrtc : public Compiler {
+ public:
+  explicit Nvrtc(std::string architecture) : architecture_(std::move(architecture)) {}
+
+  std::string version() const override {
+    std::string text = fmt::format("NVRTC {}.{} {}", opened().major, opened().minor, architecture_);
+    for (const char* option : kOptions) text += fmt::format(" {}", option);
+    return text;
+  }
+
+  artifact::KernelBinary compile(const artifact::KernelSource& source) override {
+    const Api& a = opened().a;
+    if (source.language != artifact::Language::kCuda)
+      throw Error(Code::kInternal, "NVRTC: the source is not CUDA C++");
+    struct Held {
+      const Api& a;
+      Program handle = nullptr;
+      ~Held() {
+        if (handle) a.DestroyProgram(&handle);
+      }
+    } program{a};
+    check(a.CreateProgram(&program.handle, source.text.c_str(), "kernel.cu", 0, nullptr, nullptr),
+          "taking the source");
+    const std::string architecture = "--gpu-architecture=" + architecture_;
+    std::vector<const char*> options{architecture.c_str()};
+    options.insert(options.end(), std::begin(kOptions), std::end(kOptions));
+    const int code = a.CompileProgram(program.handle, static_cast<int>(options.size()), options.data());
+    artifact::KernelBinary binary;
+    size_t bytes = 0;
+    if (a.GetProgramLogSize(program.handle, &bytes) == kSuccess && bytes > 1) {
+      binary.log.resize(bytes);
+      check(a.GetProgramLog(program.handle, binary.log.data()), "reading the log");
+      binary.log.resize(bytes - 1);  // ends with a zero
+    }
+    if (code != kSuccess)
+      throw Error(Code::kCompileFailed, fmt::format("{}: kernel source did not build ({}):\n{}", version(),
+                                                    a.GetErrorString(code), binary.log.substr(0, kLogBytes)));
+    check(a.GetCUBINSize(program.handle, &bytes), "asking for the cubin's size");
+    binary.bytes.resize(bytes);
+    check(a.GetCUBIN(program.handle, reinterpret_cast<char*>(binary.bytes.data())), "reading the cubin");
+    binary.format = artifact::BinaryFormat::kCubin;
+    binary.architecture = architecture_;
+    binary.key = source.key;
+    return binary;
+  }
+
+ private:
+  static void check(int code, const char* doing) {
+    if (code != kSuccess)
+      throw Error(Code::kCompileFailed, fmt::format("NVRTC: {}: {}", doing, opened().a.GetErrorString(code)));
+  }
+
+  std::string architecture_;
+};
+
+}  // namespace
+
+std::string nvrtc_missing() { return opened().reason; }
+
+std::unique_ptr<Compiler> make_nvrtc(const std::string& architecture) {
+  if (!nvrtc_missing().empty()) return nullptr;
+  return std::make_unique<Nvrtc>(architecture);
+}
+
+}  // namespace thrice::backend::cuda

@@ -1,0 +1,30 @@
+// Loaded CUDA modules.
+#pragma once
+#include "backend/backend.h"
+#include "backend/cuda/context.h"
+
+namespace thrice::backend::cuda {
+
+class CudaProgram : public Program {
+ public:
+  CudaProgram(ContextPtr context, CUmodule module) : context_(std::move(context)), module_(module) {}
+  ~CudaProgram() override;
+
+  struct Kernel {
+    std::string name;
+    CUfunction handle = nullptr;
+    int registers = 0, spill_bytes = 0, static_shared_bytes = 0;
+  };
+  const Kernel& kernel(int index) const;  // throws kInternal out of range
+  std::vector<Kernel> kernels;
+
+ private:
+  ContextPtr context_;
+  CUmodule module_;
+};
+
+// Throws kCorrupt, kUnsupported (another architecture's).
+std::shared_ptr<CudaProgram> load(const ContextPtr& context, const artifact::KernelBinary& binary,
+                                  const std::vector<std::string>& kernels);
+
+}  // namespace thrice::backend::cuda
