@@ -58,6 +58,47 @@ void pack(const double* from, int64_t line_stride, int64_t depth_stride, int64_t
   }
 }
 
+double dot(const double* a, const double* b, int64_t n) {
+  double sum[4] = {};  // four chains hide the latency of the add
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (int64_t r = 0; r < 4; ++r) sum[r] += a[i + r] * b[i + r];
+  for (; i < n; ++i) sum[0] += a[i] * b[i];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+constexpr int64_t kThin = 3;  // up to so many rows or columns, packing costs more than it saves
+
+// Thin products (recurrent cells, one position of a convolution), each matrix read once where it lies. False
+// where the layout is not the one that allows it.
+bool thin_product(int64_t m, int64_t n, int64_t k, MatrixView<double> a, MatrixView<double> b, double* c,
+                  int64_t ldc) {
+  if (m <= kThin && b.column == 1) {
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t p = 0; p < k; ++p) {
+        const double x = a.data[i * a.row + p * a.column];
+        const double* row = b.data + p * b.row;
+        for (int64_t j = 0; j < n; ++j) c[i * ldc + j] += x * row[j];
+      }
+    return true;
+  }
+  const bool few_rows = m <= kThin && b.row == 1, few_columns = n <= kThin && a.column == 1;
+  if (!few_rows && !few_columns) return false;
+  std::vector<double> line(static_cast<size_t>(k));
+  if (few_rows) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t p = 0; p < k; ++p) line[static_cast<size_t>(p)] = a.data[i * a.row + p * a.column];
+      for (int64_t j = 0; j < n; ++j) c[i * ldc + j] += dot(line.data(), b.data + j * b.column, k);
+    }
+    return true;
+  }
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t p = 0; p < k; ++p) line[static_cast<size_t>(p)] = b.data[p * b.row + j * b.column];
+    for (int64_t i = 0; i < m; ++i) c[i * ldc + j] += dot(a.data + i * a.row, line.data(), k);
+  }
+  return true;
+}
+
 int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 }  // namespace
@@ -65,6 +106,7 @@ int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit;
 void gemm(int64_t m, int64_t n, int64_t k, MatrixView<double> a, MatrixView<double> b, double* c,
           int64_t ldc) {
   if (m <= 0 || n <= 0 || k <= 0) return;
+  if ((m <= kThin || n <= kThin) && thin_product(m, n, k, a, b, c, ldc)) return;
   static const Tile tile = choose_tile();
   const int64_t deep = std::min(k, kDepth);
   std::vector<double> pa(static_cast<size_t>(round_up(std::min(m, kTall), kRows) * deep));

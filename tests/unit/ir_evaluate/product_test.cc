@@ -9,8 +9,8 @@ namespace thrice::ir::testing {
 namespace {
 
 TEST(Matmul, BlockEdgesAgainstThePlainLoop) {
-  for (const auto& [m, n, k] :
-       std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {7, 9, 300}, {100, 530, 5}, {13, 8, 257}}) {
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+           {1, 1, 1}, {7, 9, 300}, {100, 530, 5}, {13, 8, 257}, {2, 40, 33}, {40, 3, 33}}) {
     for (int64_t t = 0; t < 4; ++t) {
       const bool ta = t & 1, tb = t & 2;
       const ArrayPtr a = varied(ta ? Ints{k, m} : Ints{m, k}, 1), b = varied(tb ? Ints{n, k} : Ints{k, n}, 2);
