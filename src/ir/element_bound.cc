@@ -73,6 +73,9 @@ class Analysis {
         return node_.string_attr("mode", "nearest") == "cubic"     ? none()
                : node_.string_attr("mode", "nearest") == "nearest" ? same_on_errors()
                                                                    : linear();
+      case Op::scatter_elements:
+      case Op::scatter_nd:
+        return node_.string_attr("reduction", "none") == "none" ? same_on_errors() : none();
       default:
         break;
     }
