@@ -43,12 +43,6 @@ Comparison failed(std::string reason) {
   return c;
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (int64_t extent : shape) text += fmt::format("{}{}", text.empty() ? "" : ", ", extent);
-  return "[" + text + "]";
-}
-
 bool same_class(double y, double r) {
   if (std::isnan(r)) return std::isnan(y);
   return y == r;  // infinities of one sign
@@ -109,8 +103,8 @@ Comparison compare(const Tensor& result, const Array& reference, double limit,
     return failed(fmt::format("the result is {}, the reference {}", dtype_name(result.dtype()),
                               dtype_name(reference.dtype)));
   if (result.shape() != reference.shape)
-    return failed(fmt::format("the result's shape is {}, the reference's {}", shape_text(result.shape()),
-                              shape_text(reference.shape)));
+    return failed(fmt::format("the result's shape is {}, the reference's {}",
+                              shape_str(to_shape(result.shape())), shape_str(to_shape(reference.shape))));
   if (result.dtype() == DType::kString) return compare_strings(result.string_values(), reference.s);
   if (!is_float(result.dtype())) {
     Comparison c = compare_exact(result, reference.i);
@@ -194,8 +188,8 @@ Comparison compare_onnx(const Tensor& result, const Tensor& expected, double rto
     return failed(
         fmt::format("the result is {}, not {}", dtype_name(result.dtype()), dtype_name(expected.dtype())));
   if (result.shape() != expected.shape())
-    return failed(fmt::format("the result's shape is {}, not {}", shape_text(result.shape()),
-                              shape_text(expected.shape())));
+    return failed(fmt::format("the result's shape is {}, not {}", shape_str(to_shape(result.shape())),
+                              shape_str(to_shape(expected.shape()))));
   if (result.dtype() == DType::kString)
     return compare_strings(result.string_values(), expected.string_values());
   const ArrayPtr reference = to_array(expected);

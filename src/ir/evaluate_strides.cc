@@ -1,10 +1,11 @@
 #include "ir/evaluate_strides.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <thrice/status.h>
 
 #include <algorithm>
+
+#include "ir/dim.h"
 
 namespace thrice::ir {
 
@@ -25,8 +26,8 @@ std::vector<int64_t> broadcast_shapes(const std::vector<int64_t>& a, const std::
     const int64_t x = d < a.size() ? a[a.size() - 1 - d] : 1;
     const int64_t y = d < b.size() ? b[b.size() - 1 - d] : 1;
     if (x != y && x != 1 && y != 1)
-      throw Error(Code::kInvalidModel, fmt::format("shapes [{}] and [{}] do not broadcast",
-                                                   fmt::join(a, ", "), fmt::join(b, ", ")));
+      throw Error(Code::kInvalidModel, fmt::format("shapes {} and {} do not broadcast",
+                                                   shape_str(to_shape(a)), shape_str(to_shape(b))));
     out[rank - 1 - d] = x == 1 ? y : x;
   }
   return out;

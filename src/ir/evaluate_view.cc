@@ -1,6 +1,5 @@
 // Views: most of them are one index map an axis.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <thrice/status.h>
 
 #include <algorithm>
@@ -107,7 +106,7 @@ ArrayPtr reshape(const Node& node, const Array& x, std::vector<int64_t> shape) {
     else
       bad_node(node, fmt::format("{} elements do not divide by {}", x.size(), product));
   } else if (product != x.size()) {
-    bad_node(node, fmt::format("{} elements do not fit [{}]", x.size(), fmt::join(shape, ", ")));
+    bad_node(node, fmt::format("{} elements do not fit {}", x.size(), shape_str(to_shape(shape))));
   }
   return with_shape(x, std::move(shape));
 }
