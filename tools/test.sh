@@ -94,6 +94,7 @@ step cross group cross
 step golden group golden
 step error group error
 step fault group fault
+step fuzz group fuzz
 # ---- end of the steps ----
 
 [ $list = 0 ] || exit 0
