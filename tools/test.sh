@@ -91,6 +91,7 @@ step node_tests $python tools/node_tests.py "$build"
 step unit group unit
 step null group null
 step cross group cross
+step oclgrind tools/oclgrind_check.sh
 step golden group golden
 step error group error
 step fault group fault
