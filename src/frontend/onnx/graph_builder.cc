@@ -18,6 +18,17 @@ constexpr int64_t kMaxFoldedElements = 1024;
 GraphBuilder::GraphBuilder(GraphBuilder& outer)
     : state_(outer.state_), outer_(&outer), current_origin_(outer.current_origin_) {}
 
+const ir::Type& GraphBuilder::type(ValueId value) const {
+  if (value < 0) throw Error(Code::kInternal, "the type of an absent value was asked for");
+  while (types_.size() <= static_cast<size_t>(value)) types_.push_back(graph_.values[types_.size()].type);
+  return types_[static_cast<size_t>(value)];
+}
+
+const Tensor* GraphBuilder::constant_value(ValueId value) const {
+  const auto& constant = graph_.value(value).constant;
+  return constant ? &constants_.emplace(value, *constant).first->second : nullptr;
+}
+
 ValueId GraphBuilder::register_value(ValueId value) {
   const auto& shape = graph_.value(value).type.shape;
   for (size_t axis = 0; axis < shape.size(); ++axis) {

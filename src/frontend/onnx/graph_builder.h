@@ -12,6 +12,7 @@
 //   ... in.emit(...) ...
 //   auto results = emit_scan(ctx, body, {h0}, {xs}, {h_next, y}, {.input_axes = {0}});
 #pragma once
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -51,7 +52,9 @@ class GraphBuilder {
 
   ir::Graph& graph() { return graph_; }
   const ir::Graph& graph() const { return graph_; }
-  const ir::Type& type(ValueId value) const { return graph_.value(value).type; }
+  // These references stay good while nodes are added, which the graph's own vector would not grant.
+  const ir::Type& type(ValueId value) const;
+  const Tensor* constant_value(ValueId value) const;  // nullptr when not a constant
   Dim fresh_symbol(const std::string& hint);
   ImportState& state() { return state_; }
   void set_origin(ir::Origin origin);  // of the nodes that follow
@@ -86,6 +89,8 @@ class GraphBuilder {
   std::vector<ValueId> captured_;
   std::map<ValueId, ValueId> captured_as_;
   std::map<Dim, std::pair<ValueId, int64_t>> extents_;
+  mutable std::deque<ir::Type> types_;  // by value, filled when asked
+  mutable std::map<ValueId, Tensor> constants_;
 };
 
 struct ScanLayout {

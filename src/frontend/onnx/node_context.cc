@@ -125,10 +125,7 @@ int64_t NodeContext::axis(ValueId value, int64_t at) const {
   if (at < -all || at >= all) invalid(fmt::format("axis {} is outside a value of rank {}", at, all));
   return at < 0 ? at + all : at;
 }
-const Tensor* NodeContext::constant_value(ValueId value) const {
-  const auto& constant = builder_.graph().value(value).constant;
-  return constant ? &*constant : nullptr;
-}
+const Tensor* NodeContext::constant_value(ValueId value) const { return builder_.constant_value(value); }
 std::optional<std::vector<Dim>> NodeContext::known(ValueId value) const {
   return builder_.graph().value(value).known;
 }
