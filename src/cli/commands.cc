@@ -1,0 +1,10 @@
+#include "cli/commands.h"
+
+namespace thrice::cli {
+
+std::vector<Command> commands() {
+  return {devices_command(), inspect_command(), optimize_command(), explain_command(), run_command(),
+          bench_command(),   strip_command(),   cache_command(),    doctor_command()};
+}
+
+}  // namespace thrice::cli

@@ -1,0 +1,33 @@
+// Between plan and executor: building every region's program, and packing what was built into a release.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/executable.h"
+#include "flow/optimize.h"
+#include "jit/kernel_cache.h"
+#include "release/release.h"
+
+namespace thrice::flow {
+
+// What a release needs of a built region.
+struct BuiltProgram {
+  std::string workload, schedule;
+  artifact::KernelSource source;
+  std::shared_ptr<const artifact::KernelBinary> binary;
+};
+
+// Generates, builds (or finds in the cache) and loads; appends to `built` where given.
+exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<jit::KernelCache> cache, std::vector<BuiltProgram>* built);
+
+// Loads from a release: the binary of the device's architecture, else its PTX, else the source where the device has a compiler. Throws kUnsupported that lists the architectures inside.
+exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<const release::Release> release, std::shared_ptr<jit::KernelCache> cache);
+
+release::Release make_release(const OptimizeReport& report, backend::Device& device, std::shared_ptr<const ir::Graph> graph,
+                              std::shared_ptr<const artifact::Plan> plan, const std::vector<BuiltProgram>& built, const std::vector<std::string>& slow_steps);
+
+// What a time depends on beside the kernel: device, driver, compiler, product. JSON.
+std::string environment_json(backend::Device& device);
+
+}  // namespace thrice::flow

@@ -1,0 +1,58 @@
+// THE map of the product: every phase from a model file to a verified release, in order.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "artifact/manifest.h"
+#include "flow/progress.h"
+#include "flow/settings.h"
+#include "frontend/import.h"
+#include "release/release.h"
+
+namespace thrice::flow {
+
+struct OptimizeRequest {
+  std::string model_path;
+  frontend::ImportOptions import;
+  std::function<ir::Bindings(const ir::Graph&)> bindings;  // extents to tune and time at; must cover every input symbol
+  std::string release_path;                                // "" = write none
+  Settings settings;
+  bool tune = true;                                        // false: rule-chosen schedules only
+  Listener listener;
+};
+
+// One region of the deployed plan. Times are medians of one execution in microseconds.
+struct RegionReport {
+  std::string name, family, schedule, workload;
+  int uses = 1;                    // regions of the model that share the workload
+  double original_us = -1;         // its operators one by one, default schedules; -1 = not measured
+  double now_us = -1;
+  double error = -1, error_limit = -1;
+  double light_share = -1;         // speed-of-light time / now_us; -1 = the device's peaks are not known
+  int64_t trials = 0;
+};
+
+struct PhaseTime {
+  std::string phase;
+  double seconds = 0;
+};
+
+struct OptimizeReport {
+  std::string model, device, target, plan_digest, release, timed_at;
+  int64_t trials = 0;
+  double original_us = -1, best_us = -1, speedup = -1, throughput_per_s = -1;
+  double original_spread_us = -1, best_spread_us = -1;
+  double max_error = -1, error_limit = -1;
+  bool verified = false, cancelled = false;
+  int64_t peak_bytes = -1, original_peak_bytes = -1, constant_bytes = -1, arena_lower_bound = -1;
+  std::vector<RegionReport> regions;  // by share of the model's time, largest first
+  std::vector<PhaseTime> phases;
+  std::vector<std::string> notes;     // guesses, fallbacks, steps on the host: everything a user should know
+
+  std::string to_json() const;
+};
+
+// Errors: those of each phase. After planning, cancellation keeps the best so far; before it, kCancelled.
+OptimizeReport optimize(const OptimizeRequest& request);
+
+}  // namespace thrice::flow

@@ -1,0 +1,214 @@
+#include "flow/tuning.h"
+
+#include <fmt/format.h>
+#include <thrice/status.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "base/clock.h"
+#include "tune/agent.h"
+#include "tune/budget.h"
+
+namespace thrice::flow {
+
+using artifact::Measurement;
+using artifact::Outcome;
+using artifact::Schedule;
+using plan::PlannedWorkload;
+
+std::string shape_key(const PlannedWorkload& planned) {
+  std::map<std::string, int64_t> values;
+  const ir::Graph& graph = planned.workload.graph;
+  for (ir::ValueId v : graph.inputs) {
+    const ir::Shape& shape = graph.value(v).type.shape;
+    const ir::Shape& concrete = planned.facts[static_cast<size_t>(v)].type.shape;
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      if (!shape[axis].is_const()) values[shape[axis].str()] = concrete[axis].value();
+  }
+  std::string key;
+  for (const auto& [symbol, value] : values) key += fmt::format("{}{}={}", key.empty() ? "" : " ", symbol, value);
+  return key;
+}
+
+namespace {
+
+// Float64 answers are large: only the workloads touched last keep theirs.
+class Oracles {
+ public:
+  measure::Oracle& of(const PlannedWorkload& planned) {
+    constexpr size_t kKept = 12;
+    for (auto it = kept_.begin(); it != kept_.end(); ++it)
+      if (it->first == planned.workload.hash) {
+        std::rotate(kept_.begin(), it, it + 1);
+        return *kept_.front().second;
+      }
+    kept_.emplace_front(planned.workload.hash, std::make_unique<measure::Oracle>(planned.workload, planned.facts));
+    if (kept_.size() > kKept) kept_.pop_back();
+    return *kept_.front().second;
+  }
+
+ private:
+  std::deque<std::pair<std::string, std::unique_ptr<measure::Oracle>>> kept_;
+};
+
+Measurement run_trial(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule, Oracles& oracles, double give_up_us) {
+  measure::TrialOptions options;
+  options.seed = c.settings->seed + static_cast<uint64_t>(*c.trials);
+  options.give_up_us = give_up_us;
+  const measure::TrialResult trial = c.runner->run(planned.workload, *planned.family, schedule, oracles.of(planned), options);
+  ++*c.trials;
+  if (c.store) {
+    artifact::TuningRecord record;
+    record.workload = planned.workload.hash;
+    record.shape = shape_key(planned);
+    record.environment = c.environment;
+    record.schedule = schedule;
+    record.measurement = trial.measurement;
+    record.source_key = trial.source_key;
+    record.unix_time = unix_time();
+    c.store->add(record);
+  }
+  return trial.measurement;
+}
+
+double estimated_speedup(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads) {
+  double before = 0, now = 0;
+  for (const auto& [hash, planned] : workloads) {
+    const auto it = c.results->find(hash);
+    if (it == c.results->end()) continue;
+    before += it->second.by_default.time_us * static_cast<double>(planned.uses.size());
+    now += it->second.best.time_us * static_cast<double>(planned.uses.size());
+  }
+  return now > 0 ? before / now : 0;
+}
+
+bool is_verified(const Measurement& m) { return m.outcome == Outcome::kOk && m.error >= 0 && m.error <= m.error_limit; }
+
+}  // namespace
+
+void measure_defaults(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads, const std::string& phase) {
+  Oracles oracles;
+  int64_t done = 0;
+  for (const auto& [hash, planned] : workloads) {
+    if (c.listener->stop()) return;
+    c.listener->tell({phase, planned.uses.front(), done++, static_cast<int64_t>(workloads.size()), 0, -1});
+    if (c.results->count(hash)) continue;
+    Tuned tuned;
+    tuned.schedule = planned.schedule;
+    const std::string shape = shape_key(planned);
+    std::optional<artifact::TuningRecord> known_default, known_best;
+    if (c.store) {
+      for (artifact::TuningRecord& r : c.store->records(hash, c.environment))
+        if (r.shape == shape && r.schedule == planned.schedule && is_verified(r.measurement)) known_default = std::move(r);
+      known_best = c.store->best(hash, c.environment, shape);
+    }
+    tuned.by_default = known_default ? known_default->measurement : run_trial(c, planned, planned.schedule, oracles, 0);
+    if (!known_default) ++tuned.trials;
+    if (tuned.by_default.outcome != Outcome::kOk)
+      throw Error(tuned.by_default.outcome == Outcome::kWrong ? Code::kWrongResult : Code::kInternal,
+                  fmt::format("default schedule '{}' of region '{}' failed ({}): {}", planned.schedule.str(), planned.uses.front(),
+                              outcome_name(tuned.by_default.outcome), tuned.by_default.message));
+    tuned.best = tuned.by_default;
+    // A stored winner is legal only where this version's family still says so; it is taken without a trial because its record was verified in this very environment.
+    if (known_best && known_best->measurement.time_us < 0.99 * tuned.best.time_us &&
+        !planned.family->illegal(planned.workload, known_best->schedule, c.device->spec())) {
+      tuned.schedule = known_best->schedule;
+      tuned.best = known_best->measurement;
+    }
+    (*c.results)[hash] = std::move(tuned);
+  }
+}
+
+void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads, double deadline_us) {
+  struct Work {
+    const PlannedWorkload* planned;
+    Tuned* tuned;
+    std::unique_ptr<tune::LegalSpace> space;
+    std::unique_ptr<tune::Agent> agent;
+    tune::Standing standing;
+  };
+  Oracles oracles;
+  std::vector<Work> works;
+  for (const auto& [hash, planned] : workloads) {
+    const auto it = c.results->find(hash);
+    if (it == c.results->end()) continue;
+    Work& work = works.emplace_back();
+    work.planned = &planned;
+    work.tuned = &it->second;
+    work.space = std::make_unique<tune::LegalSpace>(planned.workload, *planned.family, planned.facts, c.device->spec());
+    work.agent = tune::make_agent(c.settings->agent, *work.space, c.settings->seed ^ std::stoull(hash.substr(0, 16), nullptr, 16));
+    work.agent->tell({planned.schedule, it->second.by_default});
+    if (!(it->second.schedule == planned.schedule)) work.agent->tell({it->second.schedule, it->second.best});
+    if (c.store)
+      for (const artifact::TuningRecord& r : c.store->records(hash, c.environment))
+        if (r.shape == shape_key(planned)) work.agent->tell({r.schedule, r.measurement});
+    work.standing.model_share_us = it->second.best.time_us * static_cast<double>(planned.uses.size());
+  }
+
+  while (!c.listener->stop() && *c.trials < c.settings->max_trials && monotonic_us() < deadline_us) {
+    std::vector<tune::Standing> standings;
+    for (const Work& work : works) standings.push_back(work.standing);
+    const int chosen = tune::next_workload(standings);
+    if (chosen < 0) break;
+    Work& work = works[static_cast<size_t>(chosen)];
+    c.listener->tell({"tune", work.planned->uses.front(), *c.trials, c.settings->max_trials, estimated_speedup(c, workloads),
+                      (deadline_us - monotonic_us()) / 1e6});
+    const std::vector<Schedule> candidates = work.agent->ask(1);
+    if (candidates.empty()) {
+      work.standing.exhausted = true;
+      continue;
+    }
+    const Measurement m = run_trial(c, *work.planned, candidates[0], oracles, 3 * work.tuned->best.time_us);
+    work.agent->tell({candidates[0], m});
+    work.agent->learn();
+    ++work.tuned->trials;
+    ++work.standing.trials;
+    ++work.standing.trials_without_gain;
+    if (!is_verified(m) || !(m.time_us < work.tuned->best.time_us)) continue;
+    // A promising candidate meets the current best face to face before it replaces it.
+    const std::vector<measure::Timing> duel = c.runner->compare(work.planned->workload, *work.planned->family,
+                                                                {work.tuned->schedule, candidates[0]}, oracles.of(*work.planned), {});
+    const double gain = duel[0].median_us - duel[1].median_us;
+    const double doubt = std::max(0.01 * duel[0].median_us, duel[0].spread_us + duel[1].spread_us);
+    if (!(gain > doubt)) continue;
+    work.tuned->schedule = candidates[0];
+    work.tuned->best = m;
+    work.tuned->best.time_us = duel[1].median_us;
+    work.tuned->best.spread_us = duel[1].spread_us;
+    work.standing.trials_without_gain = 0;
+    work.standing.model_share_us = m.time_us * static_cast<double>(work.planned->uses.size());
+  }
+}
+
+void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads, std::vector<std::string>& notes) {
+  Oracles oracles;
+  int64_t done = 0;
+  for (const auto& [hash, planned] : workloads) {
+    const auto it = c.results->find(hash);
+    if (it == c.results->end()) continue;
+    Tuned& tuned = it->second;
+    c.listener->tell({"verify", planned.uses.front(), done++, static_cast<int64_t>(workloads.size()), 0, -1});
+    for (const bool is_fallback : {false, true}) {
+      measure::TrialOptions options;
+      options.gate = measure::Gate::kFull;
+      options.seed = c.settings->seed + 7919;  // seeds that no screening used
+      options.timing = {0, 1, 0};              // judged here, timed elsewhere
+      const Measurement m = c.runner->run(planned.workload, *planned.family, tuned.schedule, oracles.of(planned), options).measurement;
+      if (m.outcome == Outcome::kOk) {
+        tuned.best.error = m.error;
+        tuned.best.error_limit = m.error_limit;
+        break;
+      }
+      if (is_fallback || tuned.schedule == planned.schedule)
+        throw Error(Code::kWrongResult, fmt::format("default schedule '{}' of region '{}' fails the full gate: {}", planned.schedule.str(),
+                                                    planned.uses.front(), m.message));
+      notes.push_back(fmt::format("{}: '{}' passed screening but not the full gate ({}); the default is used", planned.uses.front(),
+                                  tuned.schedule.str(), m.message));
+      tuned.schedule = planned.schedule;
+      tuned.best = tuned.by_default;
+    }
+  }
+}
+
+}  // namespace thrice::flow

@@ -1,0 +1,124 @@
+#include "flow/whole_model.h"
+
+#include <fmt/format.h>
+#include <thrice/status.h>
+
+#include <algorithm>
+
+#include "ir/evaluate.h"
+#include "ir/inputs.h"
+
+namespace thrice::flow {
+
+namespace {
+
+std::string bindings_text(const ir::Bindings& bindings) {
+  std::string text;
+  for (const auto& [symbol, value] : bindings) text += fmt::format("{}{}={}", text.empty() ? "" : " ", symbol, value);
+  return text.empty() ? "fixed shapes" : text;
+}
+
+// The tuned extents, and for free symbols shorter ones: every symbol halved, and an odd length just above half.
+std::vector<ir::Bindings> cases_of(const ir::Bindings& bindings) {
+  std::vector<ir::Bindings> cases{bindings};
+  if (bindings.empty()) return cases;
+  ir::Bindings half = bindings, odd = bindings;
+  for (auto& [symbol, value] : half) value = std::max<int64_t>(1, value / 2);
+  for (auto& [symbol, value] : odd) value = value > 2 ? (value / 2) | 1 : value;
+  if (half != bindings) cases.push_back(half);
+  if (odd != bindings && odd != half) cases.push_back(odd);
+  return cases;
+}
+
+std::vector<exec::Operand> on_device(exec::Executor& executor, const std::vector<ir::Tensor>& inputs) {
+  std::vector<exec::Operand> operands;
+  const auto& code = executor.code();
+  for (const ir::Tensor& tensor : inputs) {
+    exec::Operand operand = exec::Operand::from_host(tensor);
+    if (tensor.bytes() > 0 && tensor.dtype() != DType::kString) {
+      const auto buffer = code.device->allocate(tensor.bytes());
+      operand.device = {buffer, 0, tensor.bytes()};
+      executor.stream().copy_to_device(operand.device, {tensor.data(), tensor.bytes()});
+    }
+    operands.push_back(std::move(operand));
+  }
+  return operands;
+}
+
+}  // namespace
+
+ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir::Bindings& bindings, uint64_t seed, const Listener& listener) {
+  const ir::Graph& graph = *best.code().graph;
+  ModelCheck check;
+  check.verified = true;
+  bool is_first = true;
+  double worst_share = -1;
+  for (const ir::Bindings& at : cases_of(bindings)) {
+    for (const ir::InputKind kind : {ir::InputKind::kNormal, ir::InputKind::kUniform}) {
+      if (!is_first && kind == ir::InputKind::kUniform && at != bindings) continue;  // lengths are what the further cases are for
+      listener.tell({"verify model", bindings_text(at), 0, 0, 0, -1});
+      std::vector<ir::ArrayPtr> reference;
+      std::vector<ir::Tensor> inputs;
+      try {
+        inputs = ir::make_inputs(graph, at, kind, seed);
+        std::vector<ir::ArrayPtr> arrays;
+        for (const ir::Tensor& t : inputs) arrays.push_back(ir::to_array(t));
+        reference = ir::evaluate_graph(graph, arrays);
+      } catch (const Error& e) {
+        if (is_first || at == bindings) throw;
+        check.notes.push_back(fmt::format("not verified at {}: the model itself refuses it ({})", bindings_text(at), e.what()));
+        continue;
+      }
+      is_first = false;
+      const std::vector<ir::Tensor> ordinary = original.run_host(inputs), results = best.run_host(inputs);
+      for (size_t o = 0; o < results.size(); ++o) {
+        const ir::Comparison base = ir::compare(ordinary[o], *reference[o], 1e300);
+        const double limit = ir::error_limit(results[o].dtype(), base.reason.empty() ? base.error : -1);
+        const ir::Comparison c = ir::compare(results[o], *reference[o], limit);
+        const double share = c.limit > 0 ? c.error / c.limit : c.error;
+        if (!(share <= worst_share)) {
+          worst_share = share;
+          check.max_error = c.error;
+          check.error_limit = c.limit;
+        }
+        if (!c.ok && check.verified) {
+          check.verified = false;
+          check.reason = fmt::format("output '{}' at {} with {} inputs: {}", graph.output_names[o], bindings_text(at), ir::input_kind_name(kind), c.reason);
+        }
+      }
+    }
+    check.notes.push_back("verified against float64 at " + bindings_text(at));
+  }
+  return check;
+}
+
+std::vector<measure::Timing> time_models(backend::Device& device, exec::Executor& original, exec::Executor& best, const ir::Bindings& bindings, uint64_t seed) {
+  const std::vector<ir::Tensor> inputs = ir::make_inputs(*best.code().graph, bindings, ir::InputKind::kUniform, seed);
+  const auto a = on_device(original, inputs), b = on_device(best, inputs);
+  measure::TimingOptions options;
+  options.max_total_us = 3e6;
+  // Each on its own stream; a run ends with a synchronization, as a caller who waits for the answer sees it.
+  return measure::time_interleaved(device, best.stream(),
+                                   {[&] { original.run(a); original.synchronize(); }, [&] { best.run(b); best.synchronize(); }}, options);
+}
+
+std::vector<std::vector<double>> step_times(exec::Executor& executor, const ir::Bindings& bindings, uint64_t seed) {
+  constexpr int kRuns = 5;
+  const std::vector<ir::Tensor> inputs = ir::make_inputs(*executor.code().graph, bindings, ir::InputKind::kUniform, seed);
+  const auto operands = on_device(executor, inputs);
+  executor.run(operands);
+  std::vector<std::vector<std::vector<double>>> samples(executor.code().segments.size());
+  for (size_t s = 0; s < samples.size(); ++s) samples[s].resize(executor.code().segments[s].steps.size());
+  exec::RunOptions options;
+  options.observe = [&](const exec::StepEvent& event) { samples[event.segment][event.step].push_back(event.device_us); };
+  for (int run = 0; run < kRuns; ++run) executor.run(operands, options);
+  std::vector<std::vector<double>> medians(samples.size());
+  for (size_t s = 0; s < samples.size(); ++s)
+    for (auto& list : samples[s]) {
+      std::sort(list.begin(), list.end());
+      medians[s].push_back(list.empty() ? 0 : list[list.size() / 2]);
+    }
+  return medians;
+}
+
+}  // namespace thrice::flow

@@ -1,0 +1,29 @@
+// The whole model at once: verified against float64, timed beside the original.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "exec/executor.h"
+#include "flow/progress.h"
+#include "ir/compare.h"
+#include "measure/timing.h"
+
+namespace thrice::flow {
+
+struct ModelCheck {
+  bool verified = false;
+  double max_error = 0, error_limit = 0;  // of the worst output over all cases: the one nearest to its limit
+  std::string reason;                     // of the first failure
+  std::vector<std::string> notes;         // extents that were tried, or skipped and why
+};
+// Compares `best` with the float64 oracle at the bindings (normal and uniform inputs) and, where symbols are free, at shorter lengths. The limit allows what the ordinary float32 operators
+// (`original`) get on the same inputs (numerics.md).
+ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir::Bindings& bindings, uint64_t seed, const Listener& listener);
+
+// Interleaved: original, best, original, best ...
+std::vector<measure::Timing> time_models(backend::Device& device, exec::Executor& original, exec::Executor& best, const ir::Bindings& bindings, uint64_t seed);
+
+// Time of every step of one execution, by (segment, step): medians of a few runs.
+std::vector<std::vector<double>> step_times(exec::Executor& executor, const ir::Bindings& bindings, uint64_t seed);
+
+}  // namespace thrice::flow

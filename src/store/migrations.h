@@ -1,0 +1,28 @@
+// Versions of the store's schema: applied in order inside one transaction each; never edited once released,
+// only added to.
+#pragma once
+
+namespace thrice::store {
+
+inline constexpr const char* kMigrations[] = {
+    // 1: environments (what a time depends on beside the kernel) and trials. `digest` covers the row: a row
+    // that does not match is as if it were not there.
+    R"sql(
+      CREATE TABLE environment (
+        key TEXT PRIMARY KEY,          -- hash of the description
+        description TEXT NOT NULL      -- JSON: device, driver, compiler, product
+      ) STRICT;
+      CREATE TABLE trial (
+        id INTEGER PRIMARY KEY,
+        workload TEXT NOT NULL, shape TEXT NOT NULL, environment TEXT NOT NULL REFERENCES environment(key),
+        schedule TEXT NOT NULL, source_key TEXT NOT NULL, outcome TEXT NOT NULL, message TEXT NOT NULL,
+        time_us REAL NOT NULL, spread_us REAL NOT NULL, samples INTEGER NOT NULL,
+        error REAL NOT NULL, error_limit REAL NOT NULL, build_ms REAL NOT NULL,
+        registers INTEGER NOT NULL, spill_bytes INTEGER NOT NULL, temporary_bytes INTEGER NOT NULL,
+        unix_time INTEGER NOT NULL, digest TEXT NOT NULL
+      ) STRICT;
+      CREATE INDEX trial_by_workload ON trial(workload, environment, shape);
+    )sql",
+};
+
+}  // namespace thrice::store

@@ -1,0 +1,52 @@
+// The tuning store: every trial ever made, with the environment it was made in. SQLite; several processes may
+// use one file.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "artifact/measurement.h"
+
+namespace thrice::store {
+
+class Database;
+
+class Store {
+ public:
+  // Opens or creates the file and its folder, and brings the schema up to date. A damaged file is renamed to
+  // `<path>.damaged-N` and a new one is begun; `notice` then says so (it is empty otherwise): tuning records
+  // can be made again, a run must not fail for them. Errors: kIo (permission, disk full), kUnsupported
+  // (written by a newer thrice).
+  explicit Store(const std::string& path, std::string* notice = nullptr);
+  ~Store();
+
+  // Idempotent; returns the key of the description.
+  std::string put_environment(const std::string& description_json);
+  void add(const artifact::TuningRecord& record);  // durable on return
+
+  // Records of one workload in one environment, oldest first; rows whose digest does not match are left out
+  // and counted in damaged_rows().
+  std::vector<artifact::TuningRecord> records(const std::string& workload,
+                                              const std::string& environment) const;
+  // The fastest record that is ok and was verified (0 <= error <= error_limit), at this shape.
+  std::optional<artifact::TuningRecord> best(const std::string& workload, const std::string& environment,
+                                             const std::string& shape) const;
+  std::vector<artifact::TuningRecord> all(
+      const std::string& workload_prefix = {}) const;  // every environment
+  std::string environment_description(const std::string& key) const;
+
+  int64_t size() const;                         // rows
+  int64_t prune(int64_t older_than_unix_time);  // rows deleted
+  int64_t damaged_rows() const { return damaged_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::vector<artifact::TuningRecord> query(const std::string& where,
+                                            const std::vector<std::string>& values) const;
+  std::string path_;
+  std::unique_ptr<Database> db_;
+  mutable int64_t damaged_ = 0;
+};
+
+}  // namespace thrice::store

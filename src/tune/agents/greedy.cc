@@ -1,0 +1,55 @@
+#include "tune/agents/greedy.h"
+
+#include <algorithm>
+
+namespace thrice::tune {
+
+using artifact::Schedule;
+
+GreedyAgent::GreedyAgent(const LegalSpace& space, uint64_t seed) : space_(space), rng_(seed) {
+  push(space_.default_schedule());
+  // The middle of each tactic's first legal schedules: a rival tactic gets its chance before local search
+  // begins.
+  for (const artifact::TacticSpace& tactic : space_.space().tactics) {
+    Schedule middle{tactic.family, tactic.tactic, {}};
+    for (const artifact::Parameter& p : tactic.parameters)
+      middle.values.emplace_back(p.name, p.choices[p.choices.size() / 2]);
+    if (tactic.tactic != space_.default_schedule().tactic && space_.is_legal(middle)) push(middle);
+  }
+}
+
+void GreedyAgent::push(const Schedule& schedule) {
+  if (seen_.insert(schedule.str()).second) queue_.push_back(schedule);
+}
+
+std::vector<Schedule> GreedyAgent::ask(int count) {
+  std::vector<Schedule> result;
+  for (int restarts = 0; static_cast<int>(result.size()) < count;) {
+    if (!queue_.empty()) {
+      result.push_back(std::move(queue_.front()));
+      queue_.pop_front();
+      continue;
+    }
+    // Neighbours of what is being measured come with its tell; meanwhile and at a local optimum, jump.
+    const std::optional<Schedule> jump = restarts < 50 ? space_.sample(rng_) : std::nullopt;
+    if (!jump) break;
+    ++restarts;
+    push(*jump);
+  }
+  return result;
+}
+
+void GreedyAgent::tell(const Trial& trial) {
+  seen_.insert(trial.schedule.str());
+  const artifact::Measurement& m = trial.measurement;
+  if (m.outcome != artifact::Outcome::kOk || !(m.time_us > 0)) return;
+  if (best_us_ > 0 && !(m.time_us < best_us_)) return;
+  best_us_ = m.time_us;
+  std::vector<Schedule> around = space_.neighbours(trial.schedule);
+  for (size_t i = around.size(); i > 1; --i) std::swap(around[i - 1], around[rng_.below(i)]);
+  // Fresh neighbours go first: what was queued around a slower schedule waits.
+  for (Schedule& next : around)
+    if (seen_.insert(next.str()).second) queue_.push_front(std::move(next));
+}
+
+}  // namespace thrice::tune

@@ -1,0 +1,22 @@
+// Uniform sampling without replacement: the opponent that every learner must beat.
+#pragma once
+#include <set>
+
+#include "tune/agent.h"
+
+namespace thrice::tune {
+
+class RandomAgent : public Agent {
+ public:
+  RandomAgent(const LegalSpace& space, uint64_t seed) : space_(space), rng_(seed) {}
+  std::string name() const override { return "random"; }
+  std::vector<artifact::Schedule> ask(int count) override;
+  void tell(const Trial&) override {}
+
+ private:
+  const LegalSpace& space_;
+  Rng rng_;
+  std::set<std::string> asked_;
+};
+
+}  // namespace thrice::tune
