@@ -48,7 +48,7 @@ std::map<std::string, Row> rows_of(const ir::Graph& graph, const ir::Bindings& b
     const ir::Workload workload = ir::extract(graph, ir::make_region(graph, nodes));
     std::vector<ir::Fact> inputs;
     for (ir::ValueId v : workload.inputs) inputs.push_back(facts[static_cast<size_t>(v)]);
-    const family::Work work = family::count_work(workload, ir::bind(workload.graph, inputs));
+    const family::Work work = family::count_work(workload, inputs);
     row.bytes += work.bytes;
     row.flops += work.flops;
   }

@@ -20,9 +20,9 @@ using plan::PlannedWorkload;
 std::string shape_key(const PlannedWorkload& planned) {
   std::map<std::string, int64_t> values;
   const ir::Graph& graph = planned.workload.graph;
-  for (ir::ValueId v : graph.inputs) {
-    const ir::Shape& shape = graph.value(v).type.shape;
-    const ir::Shape& concrete = planned.facts[static_cast<size_t>(v)].type.shape;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const ir::Shape& shape = graph.value(graph.inputs[i]).type.shape;
+    const ir::Shape& concrete = planned.facts[i].type.shape;
     for (size_t axis = 0; axis < shape.size(); ++axis)
       if (!shape[axis].is_const()) values[shape[axis].str()] = concrete[axis].value();
   }

@@ -216,13 +216,8 @@ class Planner {
       planned.family = match_family(workload);
       std::vector<ir::Fact> inputs;
       for (ir::ValueId v : workload.inputs) inputs.push_back(facts_[static_cast<size_t>(v)]);
-      planned.facts = ir::bind(workload.graph, inputs);
+      planned.facts = std::move(inputs);
       planned.workload = std::move(workload);
-      // Facts point at the planned copy's constants, not at the model's.
-      for (size_t v = 0; v < planned.facts.size(); ++v) {
-        const auto& constant = planned.workload.graph.values[v].constant;
-        planned.facts[v].constant = constant ? &*constant : nullptr;
-      }
       planned.schedule = planned.family->default_schedule(planned.workload, planned.facts, device_);
     }
     step.schedule = planned.schedule;
