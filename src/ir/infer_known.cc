@@ -109,7 +109,8 @@ Element binary(Op op, const Dim& a, const Dim& b) {
       return power(a, b);
     case Op::div:
       if (b == Dim(0)) return Dim(0);
-      if (numbers) return Dim(b.value() == -1 ? -a.value() : a.value() / b.value());
+      if (b == Dim(-1)) return Dim(0) - a;
+      if (numbers) return Dim(a.value() / b.value());
       // Truncation is the floor only where nothing is negative; a divisor that may be 0 would throw when
       // bound.
       if (!b.is_const() && !is_nonnegative(b - 1)) {
