@@ -1,0 +1,235 @@
+#include "family/conv/conv.h"
+
+#include <fmt/format.h>
+#include <thrice/status.h>
+
+#include <algorithm>
+
+#include "family/conv/conv_problem.h"
+
+namespace thrice::family {
+
+namespace {
+
+constexpr const char* kTactics[] = {"naive",  "implicit",  "pointwise", "dot",
+                                    "direct", "depthwise", "subpixel",  "subpixel_tiled"};
+
+// The kernel of gemm.h behind a tactic; "" = none.
+std::string gemm_tactic(const std::string& tactic) {
+  if (tactic == "implicit" || tactic == "subpixel_tiled") return "tiled";
+  if (tactic == "pointwise" || tactic == "subpixel") return "vector";
+  return tactic == "dot" ? "dot" : "";
+}
+
+Gemm gemm_of(const ProgramDraft& draft, const ConvProblem& conv, const std::string& tactic) {
+  if (tactic == "implicit") return implicit_gemm(draft, conv);
+  if (tactic == "pointwise" || tactic == "dot") return pointwise_gemm(draft, conv);
+  return subpixel_gemm(draft, conv);
+}
+
+// Reasons of the convolution itself against a tactic.
+Refusal refuse_structure(const ConvProblem& conv, const std::string& tactic) {
+  if (tactic == "naive") return std::nullopt;
+  if (tactic == "subpixel" || tactic == "subpixel_tiled") {
+    if (!conv.is_subpixel()) return "taps overlap or leave gaps: only a transposed convolution whose stride is its kernel, unpadded, is one product";
+    return std::nullopt;
+  }
+  if (conv.transposed) return fmt::format("{} is not written for transposed convolutions", tactic);
+  if ((tactic == "pointwise" || tactic == "dot") && !conv.is_pointwise())
+    return "not a 1x1 convolution of stride 1 without padding";
+  if (tactic == "depthwise") {
+    if (!conv.is_depthwise()) return "more than one input channel a group";
+    if (conv.spatial > 2) return "written for 1 and 2 spatial axes";
+    int64_t taps = 1;
+    for (const auto& a : conv.window.axes) {
+      if (!a.kernel.dim.is_const()) return "the kernel's extent is only known at run time";
+      taps *= a.kernel.dim.value();
+    }
+    if (taps > 64) return fmt::format("{} taps do not fit into registers", taps);
+  }
+  return std::nullopt;
+}
+
+int64_t lanes_of(const DeviceSpec& device) { return std::clamp<int64_t>(device.warp_size, 4, 16); }
+
+struct ConvSize {
+  int64_t batch, rows, outer, width, group;
+};
+
+ConvSize conv_size(const ConvProblem& conv, const Facts& facts) {
+  ConvSize size{conv.batch.source(facts), conv.group_outputs.source(facts), 1,
+                conv.window.axes.back().out.source(facts), conv.group};
+  for (size_t a = 0; a + 1 < conv.spatial; ++a) size.outer *= conv.window.axes[a].out.source(facts);
+  return size;
+}
+
+// Narrowest vectors that still cover the row, at most `most` of them.
+std::pair<int64_t, int64_t> row_vectors(int64_t width, int64_t lanes, int64_t most) {
+  while (lanes > 4 && width <= lanes / 2) lanes /= 2;
+  int64_t best = 1, best_total = -1;
+  for (int64_t v = most; v >= 1; --v) {
+    const int64_t total = (width + v * lanes - 1) / (v * lanes) * (v * lanes);
+    if (best_total < 0 || total < best_total) {
+      best = v;
+      best_total = total;
+    }
+  }
+  return {lanes, best};
+}
+
+std::vector<std::pair<std::string, int64_t>> default_direct(const ConvSize& size, const DeviceSpec& device) {
+  const auto [lanes, reg_v] = row_vectors(size.width, lanes_of(device), 2);
+  int64_t reg_m = 1, waste = -1;
+  for (const int64_t m : reg_v == 2 ? std::vector<int64_t>{6, 5, 4, 3, 2, 1} : std::vector<int64_t>{10, 8, 6, 5, 4, 2, 1}) {
+    const int64_t total = (size.rows + m - 1) / m * m;
+    if (waste < 0 || total < waste) {
+      reg_m = m;
+      waste = total;
+    }
+  }
+  const int64_t row_tiles = (size.rows + reg_m - 1) / reg_m;
+  int64_t items = 1;
+  while (items < 8 && row_tiles % (items * 2) == 0) items *= 2;
+  return {{"reg_m", reg_m}, {"reg_v", reg_v}, {"lanes", lanes}, {"items", items}};
+}
+
+std::vector<std::pair<std::string, int64_t>> default_depthwise(const ConvProblem& conv, const ConvSize& size,
+                                                               const DeviceSpec& device) {
+  const auto [lanes, reg_v] = row_vectors(size.width, lanes_of(device), 2);
+  const int64_t rows = conv.spatial == 2 ? size.outer : 1;
+  int64_t reg_p = 1;
+  for (const int64_t p : {2, 3, 4})
+    if (rows % p == 0) reg_p = p;
+  if (reg_v * reg_p > 8) reg_p = 4 / reg_v;
+  return {{"reg_p", reg_p}, {"reg_v", reg_v}, {"lanes", lanes}, {"items", 4}};
+}
+
+std::vector<std::pair<std::string, int64_t>> default_values(const ProgramDraft& draft, const ConvProblem& conv,
+                                                            const std::string& tactic, const Facts& facts,
+                                                            const DeviceSpec& device) {
+  if (tactic == "naive") return {{"threads", device.is_cpu ? 64 : 256}};
+  if (tactic == "direct") return default_direct(conv_size(conv, facts), device);
+  if (tactic == "depthwise") return default_depthwise(conv, conv_size(conv, facts), device);
+  return default_gemm(gemm_tactic(tactic), gemm_size(gemm_of(draft, conv, tactic), facts), device);
+}
+
+std::vector<artifact::Parameter> parameters_of(const std::string& tactic, const DeviceSpec& device) {
+  if (tactic == "naive") return {{"threads", {32, 64, 128, 256}}};
+  if (tactic == "direct")
+    return {{"reg_m", {1, 2, 3, 4, 5, 6, 8, 10, 12}}, {"reg_v", {1, 2, 3, 4}}, {"lanes", {4, 8, 16}}, {"items", {1, 2, 4, 8, 16}}};
+  if (tactic == "depthwise")
+    return {{"reg_p", {1, 2, 3, 4, 6}}, {"reg_v", {1, 2, 3, 4}}, {"lanes", {4, 8, 16}}, {"items", {1, 2, 4, 8, 16}}};
+  return gemm_parameters(gemm_tactic(tactic), device);
+}
+
+class Conv final : public Family {
+ public:
+  std::string_view name() const override { return "conv"; }
+
+  Refusal match(const Workload& workload) const override {
+    try {
+      make_conv(workload);
+      return std::nullopt;
+    } catch (const NotMatched& reason) {
+      return reason.reason;
+    }
+  }
+
+  Schedule default_schedule(const Workload& workload, const std::vector<Fact>& facts,
+                            const DeviceSpec& device) const override {
+    const ConvProblem conv = make_conv(workload);
+    const ProgramDraft draft(workload);
+    const Facts all = ir::bind(workload.graph, facts);
+    const std::string tactic = default_tactic(draft, conv, device);
+    return {"conv", tactic, default_values(draft, conv, tactic, all, device)};
+  }
+
+  ScheduleSpace space(const Workload& workload, const std::vector<Fact>& facts,
+                      const DeviceSpec& device) const override {
+    const ConvProblem conv = make_conv(workload);
+    const ProgramDraft draft(workload);
+    const Facts all = ir::bind(workload.graph, facts);
+    ScheduleSpace space;
+    for (const char* tactic : kTactics) {
+      if (refuse_structure(conv, tactic)) continue;
+      const Schedule s{"conv", tactic, default_values(draft, conv, tactic, all, device)};
+      if (illegal(workload, s, device)) continue;
+      space.tactics.push_back({"conv", tactic, parameters_of(tactic, device)});
+    }
+    return space;
+  }
+
+  Refusal illegal(const Workload& workload, const Schedule& s, const DeviceSpec& device) const override {
+    if (s.family != "conv" || std::find(std::begin(kTactics), std::end(kTactics), s.tactic) == std::end(kTactics))
+      return fmt::format("conv has no tactic '{}'", s.tactic);
+    const ConvProblem conv = make_conv(workload);
+    if (auto refusal = refuse_structure(conv, s.tactic)) return refusal;
+    if (s.tactic == "naive") return refuse_device(workload, device, s.get("threads"), 0);
+    if (const std::string gemm = gemm_tactic(s.tactic); !gemm.empty()) {
+      const ProgramDraft draft(workload);
+      Schedule inner = s;
+      inner.tactic = gemm;
+      return refuse_gemm(workload, gemm_of(draft, conv, s.tactic), inner, device);
+    }
+    if (device.api == target::Api::kCuda)
+      return fmt::format("{} keeps vectors of a row in one thread: OpenCL only; on a GPU take implicit", s.tactic);
+    if (!is_float(conv.dtype)) return fmt::format("{} is written for floats", s.tactic);
+    const int64_t rows = s.tactic == "direct" ? s.get("reg_m") : s.get("reg_p"), lanes = s.get("lanes"),
+                  vectors = s.get("reg_v");
+    if (rows < 1 || vectors < 1 || (lanes != 4 && lanes != 8 && lanes != 16)) return "lanes are 4, 8 or 16";
+    const int64_t element = conv.dtype == DType::kF64 ? 2 : 1;
+    if (const int64_t sums = rows * vectors * lanes * element / lanes_of(device); sums > 24)
+      return fmt::format("{} vector registers of sums; they would spill", sums);
+    return refuse_device(workload, device, s.get("items"), 0);
+  }
+
+  ProgramText emit(const Workload& workload, const Schedule& schedule, const DeviceSpec& device) const override {
+    return make_draft(workload, schedule, device.is_cpu).text();
+  }
+
+  LaunchPlan launch(const Workload& workload, const Schedule& schedule,
+                    const std::vector<Fact>& facts) const override {
+    return make_draft(workload, schedule, false).launch(facts);
+  }
+
+ private:
+  static std::string default_tactic(const ProgramDraft& draft, const ConvProblem& conv, const DeviceSpec& device) {
+    const bool vectors = device.is_cpu && device.api != target::Api::kCuda && is_float(conv.dtype);
+    if (conv.is_subpixel()) return vectors ? "subpixel" : "subpixel_tiled";
+    if (conv.transposed) return "naive";
+    if (!refuse_structure(conv, "depthwise")) return vectors ? "depthwise" : "naive";
+    if (!vectors) return "implicit";
+    if (!conv.is_pointwise()) return "direct";
+    const Gemm gemm = pointwise_gemm(draft, conv);
+    return gemm.a_along_k && gemm.b_along_k ? "dot" : "pointwise";
+  }
+
+  static ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool is_cpu) {
+    ProgramDraft draft(workload);
+    const ConvProblem conv = make_conv(workload);
+    if (const std::string gemm = gemm_tactic(schedule.tactic); !gemm.empty()) {
+      Schedule inner = schedule;
+      inner.tactic = gemm;
+      draft.kernels.push_back(
+          emit_gemm(draft, "conv_" + schedule.tactic, gemm_of(draft, conv, schedule.tactic), inner, is_cpu));
+    } else if (schedule.tactic == "naive") {
+      draft.kernels.push_back(emit_conv_naive(draft, conv, schedule));
+    } else if (schedule.tactic == "direct") {
+      draft.kernels.push_back(emit_conv_direct(draft, conv, schedule));
+    } else if (schedule.tactic == "depthwise") {
+      draft.kernels.push_back(emit_conv_depthwise(draft, conv, schedule));
+    } else {
+      throw Error(Code::kInternal, fmt::format("conv has no tactic '{}'", schedule.tactic));
+    }
+    return draft;
+  }
+};
+
+}  // namespace
+
+const Family& conv_family() {
+  static const Conv kFamily;
+  return kFamily;
+}
+
+}  // namespace thrice::family
