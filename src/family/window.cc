@@ -23,7 +23,8 @@ std::string Window::inside(Emitter& e, const std::vector<Index>& positions) cons
   std::string all;
   for (size_t a = 0; a < axes.size(); ++a) {
     if (axes[a].always_inside) continue;
-    const std::string p = e.text(positions[a]), n = e.text(e.index().extent(axes[a].in.dim, axes[a].in.source));
+    const std::string p = e.text(positions[a]),
+                      n = e.text(e.index().extent(axes[a].in.dim, axes[a].in.source));
     // One unsigned comparison tells both sides.
     all += fmt::format("{}(th_u32){} < (th_u32){}", all.empty() ? "" : " && ", p, n);
   }
@@ -63,13 +64,19 @@ Window make_window(const ir::Graph& graph, const ir::Node& node, ValueId weights
     const int64_t end = auto_pad == "valid" ? 0 : pads[k + count];
     const bool one = a.kernel.dim.is_const() && a.kernel.dim.value() == 1;
     a.always_inside = same ? one : a.pad <= 0 && end <= 0 && !ceils;
+    a.end_source = [end](const Facts&) { return end; };
     if (same) {
-      const auto resolve = [in = a.in.source, kernel = a.kernel.source, stride = a.stride, dilation = a.dilation,
-                            auto_pad](const Facts& f) {
+      a.end_source = [in = a.in.source, kernel = a.kernel.source, stride = a.stride, dilation = a.dilation,
+                      auto_pad](const Facts& f) {
+        return ir::resolve_pads(auto_pad, in(f), kernel(f), stride, dilation, 0, 0).second;
+      };
+      const auto resolve = [in = a.in.source, kernel = a.kernel.source, stride = a.stride,
+                            dilation = a.dilation, auto_pad](const Facts& f) {
         return ir::resolve_pads(auto_pad, in(f), kernel(f), stride, dilation, 0, 0).first;
       };
       if (a.in.dim.is_const() && a.kernel.dim.is_const()) {
-        a.pad = ir::resolve_pads(auto_pad, a.in.dim.value(), a.kernel.dim.value(), a.stride, a.dilation, 0, 0).first;
+        a.pad = ir::resolve_pads(auto_pad, a.in.dim.value(), a.kernel.dim.value(), a.stride, a.dilation, 0, 0)
+                    .first;
       } else {
         a.pad_is_const = false;
         a.pad_source = resolve;

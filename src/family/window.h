@@ -1,5 +1,5 @@
-// Geometry of sliding windows (conv, conv_transpose, pool) for kernels: extents, pads and positions of each spatial
-// axis, auto_pad resolved at launch.
+// Geometry of sliding windows (conv, conv_transpose, pool) for kernels: extents, pads and positions of each
+// spatial axis, auto_pad resolved at launch.
 #pragma once
 #include <vector>
 
@@ -14,6 +14,7 @@ struct WindowAxis {
   bool pad_is_const = true;
   int64_t pad = 0;
   Source pad_source;
+  Source end_source;  // trailing pad
   // Every window lies inside the input: no position needs a check.
   bool always_inside = false;
   std::string pad_key;

@@ -31,7 +31,9 @@ Gemm gemm_of(const ProgramDraft& draft, const ConvProblem& conv, const std::stri
 Refusal refuse_structure(const ConvProblem& conv, const std::string& tactic) {
   if (tactic == "naive") return std::nullopt;
   if (tactic == "subpixel" || tactic == "subpixel_tiled") {
-    if (!conv.is_subpixel()) return "taps overlap or leave gaps: only a transposed convolution whose stride is its kernel, unpadded, is one product";
+    if (!conv.is_subpixel())
+      return "taps overlap or leave gaps: only a transposed convolution whose stride is its kernel, "
+             "unpadded, is one product";
     return std::nullopt;
   }
   if (conv.transposed) return fmt::format("{} is not written for transposed convolutions", tactic);
@@ -80,7 +82,8 @@ std::pair<int64_t, int64_t> row_vectors(int64_t width, int64_t lanes, int64_t mo
 std::vector<std::pair<std::string, int64_t>> default_direct(const ConvSize& size, const DeviceSpec& device) {
   const auto [lanes, reg_v] = row_vectors(size.width, lanes_of(device), 2);
   int64_t reg_m = 1, waste = -1;
-  for (const int64_t m : reg_v == 2 ? std::vector<int64_t>{6, 5, 4, 3, 2, 1} : std::vector<int64_t>{10, 8, 6, 5, 4, 2, 1}) {
+  for (const int64_t m :
+       reg_v == 2 ? std::vector<int64_t>{6, 5, 4, 3, 2, 1} : std::vector<int64_t>{10, 8, 6, 5, 4, 2, 1}) {
     const int64_t total = (size.rows + m - 1) / m * m;
     if (waste < 0 || total < waste) {
       reg_m = m;
@@ -104,7 +107,8 @@ std::vector<std::pair<std::string, int64_t>> default_depthwise(const ConvProblem
   return {{"reg_p", reg_p}, {"reg_v", reg_v}, {"lanes", lanes}, {"items", 4}};
 }
 
-std::vector<std::pair<std::string, int64_t>> default_values(const ProgramDraft& draft, const ConvProblem& conv,
+std::vector<std::pair<std::string, int64_t>> default_values(const ProgramDraft& draft,
+                                                            const ConvProblem& conv,
                                                             const std::string& tactic, const Facts& facts,
                                                             const DeviceSpec& device) {
   if (tactic == "naive") return {{"threads", device.is_cpu ? 64 : 256}};
@@ -116,9 +120,15 @@ std::vector<std::pair<std::string, int64_t>> default_values(const ProgramDraft& 
 std::vector<artifact::Parameter> parameters_of(const std::string& tactic, const DeviceSpec& device) {
   if (tactic == "naive") return {{"threads", {32, 64, 128, 256}}};
   if (tactic == "direct")
-    return {{"reg_m", {1, 2, 3, 4, 5, 6, 8, 10, 12}}, {"reg_v", {1, 2, 3, 4}}, {"lanes", {4, 8, 16}}, {"items", {1, 2, 4, 8, 16}}};
+    return {{"reg_m", {1, 2, 3, 4, 5, 6, 8, 10, 12}},
+            {"reg_v", {1, 2, 3, 4}},
+            {"lanes", {4, 8, 16}},
+            {"items", {1, 2, 4, 8, 16}}};
   if (tactic == "depthwise")
-    return {{"reg_p", {1, 2, 3, 4, 6}}, {"reg_v", {1, 2, 3, 4}}, {"lanes", {4, 8, 16}}, {"items", {1, 2, 4, 8, 16}}};
+    return {{"reg_p", {1, 2, 3, 4, 6}},
+            {"reg_v", {1, 2, 3, 4}},
+            {"lanes", {4, 8, 16}},
+            {"items", {1, 2, 4, 8, 16}}};
   return gemm_parameters(gemm_tactic(tactic), device);
 }
 
@@ -160,7 +170,8 @@ class Conv final : public Family {
   }
 
   Refusal illegal(const Workload& workload, const Schedule& s, const DeviceSpec& device) const override {
-    if (s.family != "conv" || std::find(std::begin(kTactics), std::end(kTactics), s.tactic) == std::end(kTactics))
+    if (s.family != "conv" ||
+        std::find(std::begin(kTactics), std::end(kTactics), s.tactic) == std::end(kTactics))
       return fmt::format("conv has no tactic '{}'", s.tactic);
     const ConvProblem conv = make_conv(workload);
     if (auto refusal = refuse_structure(conv, s.tactic)) return refusal;
@@ -172,7 +183,8 @@ class Conv final : public Family {
       return refuse_gemm(workload, gemm_of(draft, conv, s.tactic), inner, device);
     }
     if (device.api == target::Api::kCuda)
-      return fmt::format("{} keeps vectors of a row in one thread: OpenCL only; on a GPU take implicit", s.tactic);
+      return fmt::format("{} keeps vectors of a row in one thread: OpenCL only; on a GPU take implicit",
+                         s.tactic);
     if (!is_float(conv.dtype)) return fmt::format("{} is written for floats", s.tactic);
     const int64_t rows = s.tactic == "direct" ? s.get("reg_m") : s.get("reg_p"), lanes = s.get("lanes"),
                   vectors = s.get("reg_v");
@@ -183,7 +195,8 @@ class Conv final : public Family {
     return refuse_device(workload, device, s.get("items"), 0);
   }
 
-  ProgramText emit(const Workload& workload, const Schedule& schedule, const DeviceSpec& device) const override {
+  ProgramText emit(const Workload& workload, const Schedule& schedule,
+                   const DeviceSpec& device) const override {
     return make_draft(workload, schedule, device.is_cpu).text();
   }
 
@@ -193,7 +206,8 @@ class Conv final : public Family {
   }
 
  private:
-  static std::string default_tactic(const ProgramDraft& draft, const ConvProblem& conv, const DeviceSpec& device) {
+  static std::string default_tactic(const ProgramDraft& draft, const ConvProblem& conv,
+                                    const DeviceSpec& device) {
     const bool vectors = device.is_cpu && device.api != target::Api::kCuda && is_float(conv.dtype);
     if (conv.is_subpixel()) return vectors ? "subpixel" : "subpixel_tiled";
     if (conv.transposed) return "naive";

@@ -1,8 +1,8 @@
-// Room of convolutions: conv and conv_transpose, 1 to 3 spatial axes, groups, depthwise, any stride, dilation and
-// padding, with fused prologue, bias and epilogue.
-// Tactics: naive (one thread an element) | implicit (tiled product, both languages) | pointwise (1x1 as a product by
-// vectors) | dot (1x1 on one position) | direct (register tiles over channels x row) | depthwise | subpixel and
-// subpixel_tiled (conv_transpose whose stride is its kernel).
+// Room of convolutions: conv and conv_transpose, 1 to 3 spatial axes, groups, depthwise, any stride, dilation
+// and padding, with fused prologue, bias and epilogue. Tactics: naive (one thread an element) | implicit
+// (tiled product, both languages) | pointwise (1x1 as a product by vectors) | dot (1x1 on one position) |
+// direct (register tiles over channels x row) | depthwise | subpixel and subpixel_tiled (conv_transpose whose
+// stride is its kernel).
 #pragma once
 #include "family/family.h"
 

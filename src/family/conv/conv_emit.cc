@@ -41,8 +41,8 @@ std::string row_reader(Emitter& e, const std::string& name, DType dtype, int64_t
   return name;
 }
 
-// One vector of input row `row_at` (n, c, outer positions): lanes lie `stride` apart from position `first` on.
-// Plain buffers are read by vectors; a prologue element by element.
+// One vector of input row `row_at` (n, c, outer positions): lanes lie `stride` apart from position `first`
+// on. Plain buffers are read by vectors; a prologue element by element.
 struct RowSource {
   bool plain = false;
   std::string reader, buffer, row, width, total;
@@ -94,7 +94,8 @@ KernelDraft emit_conv_naive(ProgramDraft& draft, const ConvProblem& conv, const 
   const int64_t threads = s.get("threads");
   e.line("const int thread = TH_BLOCK * TH_THREADS + TH_THREAD;");
   e.open(fmt::format("if (thread < {})", e.text(e.elements(conv.y))));
-  const Coords at = e.split(e.index().var("thread", ir::num_elements(e.graph().value(conv.y).type.shape)), conv.y);
+  const Coords at =
+      e.split(e.index().var("thread", ir::num_elements(e.graph().value(conv.y).type.shape)), conv.y);
   const std::string type = compute_type(conv.dtype);
   e.line(fmt::format("{} total = {};", type, zero_of(conv.dtype)));
   const Index o = at[1];
@@ -238,9 +239,10 @@ KernelDraft emit_conv_direct(ProgramDraft& draft, const ConvProblem& conv, const
   t.write(e, "body");
   return e.finish(
       [conv, outer, rm, cn, threads](const Facts& f, artifact::Launch& launch) {
-        set_grid(launch, ceil_div(conv.group_outputs.source(f), rm * threads) *
-                             ceil_div(conv.window.axes.back().out.source(f), cn) * outer.source(f) *
-                             conv.batch.source(f) * conv.group,
+        set_grid(launch,
+                 ceil_div(conv.group_outputs.source(f), rm * threads) *
+                     ceil_div(conv.window.axes.back().out.source(f), cn) * outer.source(f) *
+                     conv.batch.source(f) * conv.group,
                  threads);
       },
       threads);
@@ -256,16 +258,17 @@ KernelDraft emit_conv_depthwise(ProgramDraft& draft, const ConvProblem& conv, co
   const Extent one{Dim(1), [](const Facts&) -> int64_t { return 1; }};
   const Extent out_p = two ? conv.window.axes[0].out : one;
   const int64_t taps_p = two ? conv.window.axes[0].kernel.dim.value() : 1, taps_q = last.kernel.dim.value();
-  const int64_t stride_p = two ? conv.window.axes[0].stride : 1, dilation_p = two ? conv.window.axes[0].dilation : 1;
+  const int64_t stride_p = two ? conv.window.axes[0].stride : 1,
+                dilation_p = two ? conv.window.axes[0].dilation : 1;
   const bool plain = is_plain_buffer(draft.workload(), conv.x);
   const std::string reader = plain ? row_reader(e, "conv_row", conv.dtype, lanes, last.stride) : "";
-  const Extent channels{conv.batch.dim * conv.outputs.dim, [conv](const Facts& f) {
-                          return conv.batch.source(f) * conv.outputs.source(f);
-                        }};
+  const Extent channels{conv.batch.dim * conv.outputs.dim,
+                        [conv](const Facts& f) { return conv.batch.source(f) * conv.outputs.source(f); }};
   Template t("opencl/conv_depthwise.cl");
   t.set("T", type).set("RP", rp).set("CN", cn).set("THREADS", threads);
   t.set("P", e.text(index_of(e, out_p))).set("Q", e.text(index_of(e, last.out)));
-  t.set("TILES_P", e.text(tiles(e, "tiles_p", out_p, rp))).set("TILES_Q", e.text(tiles(e, "tiles_q", last.out, cn)));
+  t.set("TILES_P", e.text(tiles(e, "tiles_p", out_p, rp)))
+      .set("TILES_Q", e.text(tiles(e, "tiles_q", last.out, cn)));
   t.set("CHANNELS", e.text(index_of(e, channels)));
   Index image, output, input;
   std::vector<std::string> weights;
@@ -315,8 +318,8 @@ KernelDraft emit_conv_depthwise(ProgramDraft& draft, const ConvProblem& conv, co
         for (int64_t j = 0; j < rv; ++j) {
           const std::string name = fmt::format("b{}_{}", tap, j);
           const Index first = conv.window.position(e, conv.spatial - 1, own_q, e.constant(tap));
-          load_vector(e, conv, source, name, e.text(e.index().add(first, e.constant(j * lanes * last.stride))),
-                      lanes);
+          load_vector(e, conv, source, name,
+                      e.text(e.index().add(first, e.constant(j * lanes * last.stride))), lanes);
           for (const auto& [i, r] : served)
             e.line(fmt::format("c{0}_{1} = fma({2}, ({3})({4}), c{0}_{1});", i, j, name, vector,
                                weights[static_cast<size_t>(r * taps_q + tap)]));
@@ -338,7 +341,8 @@ KernelDraft emit_conv_depthwise(ProgramDraft& draft, const ConvProblem& conv, co
   t.write(e, "body");
   return e.finish(
       [out_p, last, channels, rp, cn, threads](const Facts& f, artifact::Launch& launch) {
-        const int64_t items = ceil_div(out_p.source(f), rp) * ceil_div(last.out.source(f), cn) * channels.source(f);
+        const int64_t items =
+            ceil_div(out_p.source(f), rp) * ceil_div(last.out.source(f), cn) * channels.source(f);
         set_grid(launch, ceil_div(items, threads), threads);
       },
       threads);

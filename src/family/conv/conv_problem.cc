@@ -41,7 +41,8 @@ Index channel(Emitter& e, Index g, const Extent& per_group, Index inner) {
 }
 
 // Element of x at spatial positions, zero outside; the branch is left out where no window leaves the input.
-std::string guarded_x(Emitter& e, const ConvProblem& conv, Index n, Index c, const std::vector<Index>& positions) {
+std::string guarded_x(Emitter& e, const ConvProblem& conv, Index n, Index c,
+                      const std::vector<Index>& positions) {
   Coords at{n, c};
   at.insert(at.end(), positions.begin(), positions.end());
   const std::string inside = conv.window.inside(e, positions);
@@ -85,7 +86,8 @@ bool ConvProblem::is_subpixel() const {
   const std::string auto_pad = region.op->string_attr("auto_pad", "notset");
   if (auto_pad != "notset" && auto_pad != "valid") return false;
   for (const auto& a : window.axes)
-    if (!is_const(a.kernel.dim, a.stride) || (a.dilation != 1 && a.stride != 1) || !a.always_inside || a.pad != 0)
+    if (!is_const(a.kernel.dim, a.stride) || (a.dilation != 1 && a.stride != 1) || !a.always_inside ||
+        a.pad != 0)
       return false;
   return true;
 }
@@ -129,8 +131,9 @@ ConvProblem make_conv(const Workload& workload) {
         a.always_inside = false;
         a.pad_key = fmt::format("pad {} of {}", k, conv.y);
         a.pad_source = [in = a.in.source, out = a.out.source, kernel = a.kernel.source, stride = a.stride,
-                        dilation = a.dilation, more = extra[k], upper = auto_pad == "same_upper"](const Facts& f) {
-          const int64_t full = stride * (in(f) - 1) + more + dilation * (kernel(f) - 1) + 1;
+                        dilation = a.dilation, more = extra[k],
+                        upper = auto_pad == "same_upper"](const Facts& f) {
+          const int64_t full = stride * (in(f)-1) + more + dilation * (kernel(f) - 1) + 1;
           const int64_t total = std::max<int64_t>(0, full - out(f));
           return upper ? total / 2 : total - total / 2;
         };
@@ -144,10 +147,10 @@ void store_conv(Emitter& e, const ConvProblem& conv, const Coords& at, const std
   if (conv.bias != ir::kNoValue) {
     const std::string bias = e.value(conv.bias, {at[1]});
     const std::string u = dtype_bits(conv.dtype) == 64 ? "th_u64" : "th_u32";
-    element = e.declare(conv.dtype, is_float(conv.dtype)
-                                        ? fmt::format("{} + {}", acc, bias)
-                                        : fmt::format("({0})(({1}){2} + ({1}){3})", compute_type(conv.dtype), u, acc,
-                                                      bias));
+    element = e.declare(
+        conv.dtype, is_float(conv.dtype)
+                        ? fmt::format("{} + {}", acc, bias)
+                        : fmt::format("({0})(({1}){2} + ({1}){3})", compute_type(conv.dtype), u, acc, bias));
   }
   emit_epilogue(e, conv.region, at, {element});
 }
@@ -174,7 +177,8 @@ Gemm implicit_gemm(const ProgramDraft& draft, const ConvProblem& conv) {
     }
     const Coords tap = e.index().split(k, depth), at = e.index().split(n, place);
     std::vector<Index> positions;
-    for (size_t a = 0; a < conv.spatial; ++a) positions.push_back(conv.window.position(e, a, at[a + 1], tap[a + 1]));
+    for (size_t a = 0; a < conv.spatial; ++a)
+      positions.push_back(conv.window.position(e, a, at[a + 1], tap[a + 1]));
     return guarded_x(e, conv, at[0], channel(e, z, conv.group_channels, tap[0]), positions);
   };
   g.epilogue = [conv](Emitter& e, Index z, Index m, Index n, const std::string& acc) {
@@ -212,8 +216,12 @@ Gemm pointwise_gemm(const ProgramDraft& draft, const ConvProblem& conv) {
     const auto [image, group] = split_z(e, conv, z);
     return joined({image, channel(e, group, conv.group_channels, k)}, place(e, n));
   };
-  g.a = [conv, a_coords](Emitter& e, Index z, Index m, Index k) { return e.value(conv.w, a_coords(e, z, m, k)); };
-  g.b = [conv, b_coords](Emitter& e, Index z, Index k, Index n) { return e.value(conv.x, b_coords(e, z, k, n)); };
+  g.a = [conv, a_coords](Emitter& e, Index z, Index m, Index k) {
+    return e.value(conv.w, a_coords(e, z, m, k));
+  };
+  g.b = [conv, b_coords](Emitter& e, Index z, Index k, Index n) {
+    return e.value(conv.x, b_coords(e, z, k, n));
+  };
   if (is_plain_buffer(draft.workload(), conv.w))
     g.a_along_k = [conv, a_coords, &draft](Emitter& e, Index z, Index m, Index k) {
       return address(e, draft, conv.w, a_coords(e, z, m, k));
@@ -259,7 +267,9 @@ Gemm subpixel_gemm(const ProgramDraft& draft, const ConvProblem& conv) {
     const auto [image, group] = split_z(e, conv, z);
     return joined({image, channel(e, group, conv.group_channels, k)}, place(e, n));
   };
-  g.b = [conv, b_coords](Emitter& e, Index z, Index k, Index n) { return e.value(conv.x, b_coords(e, z, k, n)); };
+  g.b = [conv, b_coords](Emitter& e, Index z, Index k, Index n) {
+    return e.value(conv.x, b_coords(e, z, k, n));
+  };
   if (is_plain_buffer(draft.workload(), conv.x))
     g.b_along_n = [conv, b_coords, &draft](Emitter& e, Index z, Index k, Index n) {
       return address(e, draft, conv.x, b_coords(e, z, k, n));
