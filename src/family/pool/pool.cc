@@ -42,7 +42,8 @@ PoolProblem make_pool(const Workload& workload) {
   const size_t spatial = graph.value(p.x).type.shape.size() - 2;
   if (spatial < 1 || spatial > 3)
     throw NotMatched{fmt::format("{} spatial axes; kernels are written for 1 to 3", spatial)};
-  if (p.kind != "max" && p.kind != "avg" && p.kind != "sum") throw NotMatched{"unknown pool kind '" + p.kind + "'"};
+  if (p.kind != "max" && p.kind != "avg" && p.kind != "sum")
+    throw NotMatched{"unknown pool kind '" + p.kind + "'"};
   if (p.dtype == DType::kBool) throw NotMatched{"pooling of bool"};
   p.window = make_window(graph, node, ir::kNoValue);
   return p;
@@ -75,7 +76,8 @@ std::string taps_counted(Emitter& e, const PoolProblem& p, const Coords& at) {
 
 constexpr const char* kTapCount =
     "#ifndef TH_POOL_TAPS\n#define TH_POOL_TAPS\n"
-    "// Taps of a window from `start` on that lie below `limit` (and, but for padding that counts, not below 0).\n"
+    "// Taps of a window from `start` on that lie below `limit` (and, but for padding that counts, not below "
+    "0).\n"
     "TH_FN int th_pool_taps(int start, int limit, int kernel, int dilation, int padded) {\n"
     "  int last = start >= limit ? 0 : (limit - start + dilation - 1) / dilation;\n"
     "  int first = start >= 0 || padded ? 0 : (-start + dilation - 1) / dilation;\n"
@@ -83,10 +85,12 @@ constexpr const char* kTapCount =
     "  return last > first ? last - first : 0;\n"
     "}\n#endif\n";
 
-void store_pool(Emitter& e, const PoolProblem& p, const Coords& at, std::string acc, const std::string& best) {
+void store_pool(Emitter& e, const PoolProblem& p, const Coords& at, std::string acc,
+                const std::string& best) {
   if (p.kind == "avg") {
     const std::string count = taps_counted(e, p, at), type = compute_type(p.dtype);
-    acc = e.declare(p.dtype, fmt::format("({0}) > 0 ? {1} / ({2})({0}) : {3}", count, acc, type, zero_of(p.dtype)));
+    acc = e.declare(p.dtype,
+                    fmt::format("({0}) > 0 ? {1} / ({2})({0}) : {3}", count, acc, type, zero_of(p.dtype)));
   }
   std::vector<std::string> elements{acc};
   if (p.wants_indices) {
@@ -108,13 +112,15 @@ KernelDraft emit_naive(ProgramDraft& draft, const PoolProblem& p, const Schedule
   e.line("const int thread = TH_BLOCK * TH_THREADS + TH_THREAD;");
   e.open(fmt::format("if (thread < {})", e.text(e.elements(p.y))));
   const Coords at = e.split(e.index().var("thread", ir::num_elements(e.graph().value(p.y).type.shape)), p.y);
-  e.line(fmt::format("{} acc = {};", compute_type(p.dtype), is_max(p) ? neutral("max", p.dtype) : zero_of(p.dtype)));
+  e.line(fmt::format("{} acc = {};", compute_type(p.dtype),
+                     is_max(p) ? neutral("max", p.dtype) : zero_of(p.dtype)));
   if (is_max(p)) e.line("int best = -1;");
   Coords x_at{at[0], at[1]};
   size_t opened = 0;
   for (size_t a = 0; a < p.window.axes.size(); ++a) {
     const WindowAxis& axis = p.window.axes[a];
-    e.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", kTapNames[a], e.text(index_of(e, axis.kernel))));
+    e.open(
+        fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", kTapNames[a], e.text(index_of(e, axis.kernel))));
     ++opened;
     const Index position = p.window.position(e, a, at[a + 2], e.index().var(kTapNames[a], axis.kernel.dim));
     if (!axis.always_inside) {
@@ -148,8 +154,8 @@ KernelDraft emit_naive(ProgramDraft& draft, const PoolProblem& p, const Schedule
   });
 }
 
-// One thread computes `width` neighbouring outputs of a row. For each tap the outputs that it serves form one range,
-// found once: the loop over them has no branch and becomes vectors on a CPU.
+// One thread computes `width` neighbouring outputs of a row. For each tap the outputs that it serves form one
+// range, found once: the loop over them has no branch and becomes vectors on a CPU.
 KernelDraft emit_row(ProgramDraft& draft, const PoolProblem& p, const Schedule& s) {
   Emitter e(draft, "pool_row");
   e.preamble(kTapCount);
@@ -177,7 +183,8 @@ KernelDraft emit_row(ProgramDraft& draft, const PoolProblem& p, const Schedule& 
   size_t opened = 0;
   for (size_t a = 0; a + 1 < p.window.axes.size(); ++a) {
     const WindowAxis& axis = p.window.axes[a];
-    e.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", kTapNames[a], e.text(index_of(e, axis.kernel))));
+    e.open(
+        fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", kTapNames[a], e.text(index_of(e, axis.kernel))));
     ++opened;
     const Index position = p.window.position(e, a, at[a + 2], e.index().var(kTapNames[a], axis.kernel.dim));
     if (!axis.always_inside) {
@@ -187,21 +194,21 @@ KernelDraft emit_row(ProgramDraft& draft, const PoolProblem& p, const Schedule& 
     x_at.push_back(position);
   }
   e.open(fmt::format("for (int tap = 0; tap < {}; ++tap)", e.text(index_of(e, last.kernel))));
-  const std::string shift = e.text(e.index().sub(
-      e.index().mul(e.index().var("tap", last.kernel.dim), e.constant(last.dilation)),
-      p.window.pad(e, p.window.axes.size() - 1)));
+  const std::string shift =
+      e.text(e.index().sub(e.index().mul(e.index().var("tap", last.kernel.dim), e.constant(last.dilation)),
+                           p.window.pad(e, p.window.axes.size() - 1)));
   // 0 <= q * stride + shift < in
   e.line(fmt::format("const int low = {0} >= 0 ? 0 : (-{0} + {1} - 1) / {1};", shift, last.stride));
   e.line(fmt::format("const int high = {0} > {1} ? ({0} - 1 - {1}) / {2} + 1 : 0;", in, shift, last.stride));
   e.line("const int from = low > own_q ? low : own_q;");
   e.line("const int to = high < end_q ? high : end_q;");
   e.open("for (int q = from; q < to; ++q)");
-  x_at.push_back(e.index().add(
-      e.index().mul(e.index().var("q", last.out.dim), e.constant(last.stride)), e.declare_int(shift)));
+  x_at.push_back(e.index().add(e.index().mul(e.index().var("q", last.out.dim), e.constant(last.stride)),
+                               e.declare_int(shift)));
   const std::string v = e.value(p.x, x_at), acc = "line_acc[q - own_q]";
-  e.line(fmt::format("{} = {};", acc,
-                     is_max(p) ? fmt::format("{} ? {} : {}", wins(p, v, acc), v, acc)
-                               : combine("sum", p.dtype, acc, v)));
+  e.line(fmt::format(
+      "{} = {};", acc,
+      is_max(p) ? fmt::format("{} ? {} : {}", wins(p, v, acc), v, acc) : combine("sum", p.dtype, acc, v)));
   e.close();
   e.close();
   for (; opened > 0; --opened) e.close();
@@ -236,7 +243,8 @@ class Pool final : public Family {
     return {"pool", "naive", {{"threads", device.is_cpu ? 64 : 256}}};
   }
 
-  ScheduleSpace space(const Workload& workload, const std::vector<Fact>&, const DeviceSpec& device) const override {
+  ScheduleSpace space(const Workload& workload, const std::vector<Fact>&,
+                      const DeviceSpec& device) const override {
     ScheduleSpace space;
     space.tactics.push_back({"pool", "naive", {{"threads", {32, 64, 128, 256}}}});
     if (!illegal(workload, {"pool", "row", {{"threads", 16}, {"width", 16}}}, device))
@@ -253,8 +261,9 @@ class Pool final : public Family {
       if (p.wants_indices) return "row keeps no positions: take naive where indices are wanted";
       if (s.get("width") < 1 || s.get("width") > 64) return "a line of 1 to 64 outputs is kept in registers";
       if (!device.is_cpu && s.get("width") > 8)
-        return fmt::format("{} outputs a thread are indexed at run time and would leave the registers of a GPU",
-                           s.get("width"));
+        return fmt::format(
+            "{} outputs a thread are indexed at run time and would leave the registers of a GPU",
+            s.get("width"));
     }
     return refuse_device(workload, device, s.get("threads"), 0);
   }
@@ -272,7 +281,8 @@ class Pool final : public Family {
   static ProgramDraft make_draft(const Workload& workload, const Schedule& schedule) {
     ProgramDraft draft(workload);
     const PoolProblem p = make_pool(workload);
-    draft.kernels.push_back(schedule.tactic == "row" ? emit_row(draft, p, schedule) : emit_naive(draft, p, schedule));
+    draft.kernels.push_back(schedule.tactic == "row" ? emit_row(draft, p, schedule)
+                                                     : emit_naive(draft, p, schedule));
     return draft;
   }
 };

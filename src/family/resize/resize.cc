@@ -32,7 +32,8 @@ class Resize final : public Family {
     }
   }
 
-  Schedule default_schedule(const Workload&, const std::vector<Fact>&, const DeviceSpec& device) const override {
+  Schedule default_schedule(const Workload&, const std::vector<Fact>&,
+                            const DeviceSpec& device) const override {
     return {"resize", "naive", {{"threads", device.is_cpu ? 64 : 256}}};
   }
 
@@ -41,7 +42,8 @@ class Resize final : public Family {
   }
 
   Refusal illegal(const Workload& workload, const Schedule& s, const DeviceSpec& device) const override {
-    if (s.family != "resize" || s.tactic != "naive") return fmt::format("resize has no tactic '{}'", s.tactic);
+    if (s.family != "resize" || s.tactic != "naive")
+      return fmt::format("resize has no tactic '{}'", s.tactic);
     return refuse_device(workload, device, s.get("threads"), 0);
   }
 
@@ -63,7 +65,8 @@ class Resize final : public Family {
     Emitter e(draft, fmt::format("{}_naive", ir::op_name(region.op->op)));
     e.line("const int thread = TH_BLOCK * TH_THREADS + TH_THREAD;");
     e.open(fmt::format("if (thread < {})", e.text(e.elements(y))));
-    const Coords at = e.split(e.index().var("thread", ir::num_elements(workload.graph.value(y).type.shape)), y);
+    const Coords at =
+        e.split(e.index().var("thread", ir::num_elements(workload.graph.value(y).type.shape)), y);
     const DType dtype = workload.graph.value(y).type.dtype;
     e.line(fmt::format("{} result = {};", compute_type(dtype), zero_of(dtype)));
     if (region.op->op == Op::resize)

@@ -1,6 +1,6 @@
-// Room of operators that read at fractional positions: resize (nearest, linear, cubic in every coordinate mode),
-// grid_sample, roi_align; fused prologue and epilogue. One tactic, naive: one thread an output element.
-// Antialiasing has as many neighbours as the scale asks for and is left to the host.
+// Room of operators that read at fractional positions: resize (nearest, linear, cubic in every coordinate
+// mode), grid_sample, roi_align; fused prologue and epilogue. One tactic, naive: one thread an output
+// element. Antialiasing has as many neighbours as the scale asks for and is left to the host.
 #pragma once
 #include "family/emitter.h"
 #include "family/heavy.h"

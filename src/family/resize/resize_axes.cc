@@ -31,8 +31,8 @@ struct Settings {
 Settings settings_of(const ir::Node& node) {
   return {position_of(node.string_attr("mode", "nearest"), {"nearest", "linear", "cubic"}, "mode"),
           position_of(node.string_attr("coordinate_transformation_mode", "half_pixel"),
-                      {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
-                       "tf_crop_and_resize"},
+                      {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel",
+                       "half_pixel_symmetric", "tf_crop_and_resize"},
                       "coordinate_transformation_mode"),
           position_of(node.string_attr("nearest_mode", "round_prefer_floor"),
                       {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}, "nearest_mode"),
@@ -52,7 +52,8 @@ bool has(const ir::Node& node, size_t operand) {
 
 double known_number(const Facts& facts, ValueId value, size_t element) {
   const Fact& fact = facts[static_cast<size_t>(value)];
-  if (fact.constant == nullptr) throw Error(Code::kInternal, "scales or roi of resize are not known at launch");
+  if (fact.constant == nullptr)
+    throw Error(Code::kInternal, "scales or roi of resize are not known at launch");
   return fact.constant->as_double(static_cast<int64_t>(element));
 }
 
@@ -63,8 +64,9 @@ Source float_bits(ValueId value, size_t element) {
 }
 
 // Numerator and denominator of the scale that sizes ask for, one for all axes but under "stretch".
-std::pair<int64_t, int64_t> size_ratio(const Facts& facts, const ir::Node& node, const std::vector<int64_t>& axes,
-                                       size_t k, const std::string& policy) {
+std::pair<int64_t, int64_t> size_ratio(const Facts& facts, const ir::Node& node,
+                                       const std::vector<int64_t>& axes, size_t k,
+                                       const std::string& policy) {
   const std::vector<int64_t> sizes = known_ints(facts[static_cast<size_t>(node.inputs[3])]);
   const auto ratio = [&](size_t i) {
     return std::pair{sizes.at(i), extent_at(facts, node.inputs[0], static_cast<int>(axes[i]))};
@@ -117,7 +119,8 @@ void write_resize(Emitter& e, const HeavyRegion& region, const Coords& at) {
   std::string inside;
   for (size_t k = 0; k < axes.size(); ++k) {
     const auto axis = static_cast<size_t>(axes[k]);
-    const auto extents = std::pair{e.text(e.dim(x, static_cast<int>(axis))), e.text(e.dim(y, static_cast<int>(axis)))};
+    const auto extents =
+        std::pair{e.text(e.dim(x, static_cast<int>(axis))), e.text(e.dim(y, static_cast<int>(axis)))};
     // The scale as a quotient of whole numbers, or as the bits of the operand's float.
     std::string scale;
     Source is_one;
@@ -146,29 +149,33 @@ void write_resize(Emitter& e, const HeavyRegion& region, const Coords& at) {
     const bool crops = s.coordinates == 5;
     if (crops && has(node, 1)) {
       const auto bits = [&](size_t i) {
-        return fmt::format("(TH_WIDE)th_f32_of_bits({})",
-                           e.text(e.index().extent(fmt::format("resize roi {}", i), float_bits(node.inputs[1], i))));
+        return fmt::format(
+            "(TH_WIDE)th_f32_of_bits({})",
+            e.text(e.index().extent(fmt::format("resize roi {}", i), float_bits(node.inputs[1], i))));
       };
       begin = bits(k);
       end = bits(k + axes.size());
     }
-    const Tap tap{axis, fmt::format("index{}", axis), fmt::format("weight{}", axis), fmt::format("count{}", axis)};
+    const Tap tap{axis, fmt::format("index{}", axis), fmt::format("weight{}", axis),
+                  fmt::format("count{}", axis)};
     e.line(fmt::format("int {}[4];", tap.index));
     e.line(fmt::format("TH_WIDE {}[4];", tap.weight));
     const std::string c = e.text(at[axis]);
     e.line(fmt::format("int {} = 1;", tap.count));
-    const auto call = fmt::format("{} = resize_axis({}, {}, {}, {}, {}, {}, {}, {});", tap.count, c, extents.first,
-                                  extents.second, scale, begin, end, tap.index, tap.weight);
+    const auto call = fmt::format("{} = resize_axis({}, {}, {}, {}, {}, {}, {}, {});", tap.count, c,
+                                  extents.first, extents.second, scale, begin, end, tap.index, tap.weight);
     if (crops) {
       e.line(call);
       inside += (inside.empty() ? "" : " && ") + fmt::format("{} > 0", tap.count);
     } else {  // an axis that keeps its extent is copied, as in the definition
       const Source keeps = [is_one, x, y, axis](const Facts& f) -> int64_t {
-        return is_one(f) == 1 && extent_at(f, x, static_cast<int>(axis)) == extent_at(f, y, static_cast<int>(axis));
+        return is_one(f) == 1 &&
+               extent_at(f, x, static_cast<int>(axis)) == extent_at(f, y, static_cast<int>(axis));
       };
       e.line(fmt::format("{}[0] = {};", tap.index, c));
       e.line(fmt::format("{}[0] = (TH_WIDE)1;", tap.weight));
-      e.line(fmt::format("if (!{}) {}", e.text(e.index().extent(fmt::format("resize keeps {}", k), keeps)), call));
+      e.line(fmt::format("if (!{}) {}", e.text(e.index().extent(fmt::format("resize keeps {}", k), keeps)),
+                         call));
     }
     taps.push_back(tap);
   }

@@ -13,7 +13,8 @@ void write_grid_sample(Emitter& e, const HeavyRegion& region, const Coords& at) 
   const ir::Node& node = *region.op;
   const ValueId x = node.inputs[0], grid = node.inputs[1];
   const size_t axes = e.graph().value(x).type.shape.size() - 2;
-  const std::string mode = node.string_attr("mode", "linear"), padding = node.string_attr("padding_mode", "zeros");
+  const std::string mode = node.string_attr("mode", "linear"),
+                    padding = node.string_attr("padding_mode", "zeros");
   Template t("portable/sample.h");
   t.set("MODE", mode == "nearest" ? 0 : mode == "cubic" || mode == "bicubic" ? 2 : 1);
   t.set("PADDING", padding == "border" ? 1 : padding == "reflection" ? 2 : 0);
@@ -26,7 +27,8 @@ void write_grid_sample(Emitter& e, const HeavyRegion& region, const Coords& at) 
     const std::string n = e.value(grid, g), extent = e.text(e.dim(x, static_cast<int>(d) + 2));
     e.line(fmt::format("int index{}[4];", d));
     e.line(fmt::format("float weight{}[4];", d));
-    e.line(fmt::format("const int count{0} = sample_taps((float){1}, {2}, index{0}, weight{0});", d, n, extent));
+    e.line(
+        fmt::format("const int count{0} = sample_taps((float){1}, {2}, index{0}, weight{0});", d, n, extent));
   }
   Coords from{at[0], at[1]};
   std::string weight, inside;
@@ -58,7 +60,8 @@ void write_roi_align(Emitter& e, const HeavyRegion& region, const Coords& at) {
   const int64_t bins[] = {node.int_attr("output_height", 1), node.int_attr("output_width", 1)};
   for (int d = 0; d < 2; ++d) {
     const char* n = names[d];
-    const std::string low = e.value(rois, {at[0], e.constant(1 - d)}), high = e.value(rois, {at[0], e.constant(3 - d)});
+    const std::string low = e.value(rois, {at[0], e.constant(1 - d)}),
+                      high = e.value(rois, {at[0], e.constant(3 - d)});
     e.line(fmt::format("const float {}_low = (float){} * {} - {};", n, low, scale, offset));
     e.line(fmt::format("float {0}_size = (float){1} * {2} - {3} - {0}_low;", n, high, scale, offset));
     if (!half) e.line(fmt::format("if ({0}_size < 1.0f) {0}_size = 1.0f;", n));
@@ -75,9 +78,10 @@ void write_roi_align(Emitter& e, const HeavyRegion& region, const Coords& at) {
     e.open(fmt::format("for (int {0}_at = 0; {0}_at < {0}_grid; ++{0}_at)", n));
     e.line(fmt::format("int {}_index[2] = {{0, 0}};", n));
     e.line(fmt::format("float {}_weight[2] = {{0.0f, 0.0f}};", n));
-    e.line(fmt::format("const int {0}_inside = roi_taps({0}_low + (float){1} * {0}_bin + ((float){0}_at + 0.5f) * {0}_bin / "
-                       "(float){0}_grid, {2}, {0}_index, {0}_weight);",
-                       n, e.text(at[static_cast<size_t>(d) + 2]), e.text(e.dim(x, d + 2))));
+    e.line(fmt::format(
+        "const int {0}_inside = roi_taps({0}_low + (float){1} * {0}_bin + ((float){0}_at + 0.5f) * {0}_bin / "
+        "(float){0}_grid, {2}, {0}_index, {0}_weight);",
+        n, e.text(at[static_cast<size_t>(d) + 2]), e.text(e.dim(x, d + 2))));
   }
   e.line("samples = samples + 1;");
   if (!average) e.line("if (!(y_inside && x_inside)) top = top > 0.0f ? top : 0.0f;");
@@ -96,7 +100,8 @@ void write_roi_align(Emitter& e, const HeavyRegion& region, const Coords& at) {
   e.close();
   e.close();
   e.close();
-  e.line(average ? "result = sum / (float)(samples > 0 ? samples : 1);" : "result = samples > 0 ? top : 0.0f;");
+  e.line(average ? "result = sum / (float)(samples > 0 ? samples : 1);"
+                 : "result = samples > 0 ? top : 0.0f;");
 }
 
 }  // namespace thrice::family

@@ -1,0 +1,124 @@
+// Catches: wrong padding at either edge, strides and dilations mixed up between axes, groups read from a
+// neighbour, transposed convolutions that miss taps, tactics that disagree.
+#include "cross/heavy/schedules.h"
+
+namespace thrice::testing {
+namespace {
+
+using ir::Dim;
+using ir::Op;
+using Ints = std::vector<int64_t>;
+
+const family::Family& family() { return family::conv_family(); }
+
+struct Case {
+  ir::Shape x, w;
+  ir::Attributes attrs;
+};
+
+void check_case(const Case& c, bool bias, const std::vector<ir::Bindings>& bindings = {{}}, Op op = Op::conv,
+                int per_tactic = 1) {
+  Builder b;
+  std::vector<ir::ValueId> inputs{b.f32(c.x), b.f32(c.w)};
+  const Dim outputs = op == Op::conv ? c.w[0] : c.w[1] * Dim(std::get<int64_t>(c.attrs.at("group")));
+  if (bias) inputs.push_back(b.f32({outputs}));
+  b.output(b.op(op, inputs, c.attrs));
+  check_exact(b, family(), bindings, per_tactic);
+}
+
+ir::Attributes attrs(Ints strides, Ints pads, Ints dilations, int64_t group = 1) {
+  return {{"strides", strides}, {"pads", pads}, {"dilations", dilations}, {"group", group}};
+}
+
+TEST(Conv, TwoDimensions) {
+  THRICE_REQUIRE_OPENCL();
+  check_case({{2, 3, 9, 21}, {7, 3, 3, 3}, attrs({1, 1}, {1, 1, 1, 1}, {1, 1})}, true, {{}}, Op::conv, 3);
+  check_case({{1, 3, 12, 19}, {8, 3, 3, 3}, attrs({2, 2}, {1, 1, 1, 1}, {1, 1})}, true);
+  check_case({{1, 4, 11, 17}, {5, 4, 3, 5}, attrs({2, 3}, {2, 0, 1, 3}, {1, 2})}, false);
+  check_case({{1, 6, 8, 10}, {10, 3, 3, 3}, attrs({1, 1}, {1, 1, 1, 1}, {1, 1}, 2)}, true);
+}
+
+TEST(Conv, OneAndThreeDimensions) {
+  THRICE_REQUIRE_OPENCL();
+  check_case({{2, 5, 23}, {6, 5, 4}, attrs({1}, {1, 2}, {1})}, true);
+  check_case({{1, 2, 4, 5, 9}, {3, 2, 2, 3, 3}, attrs({1, 2, 1}, {0, 1, 1, 1, 1, 1}, {1, 1, 2})}, true);
+}
+
+TEST(Conv, Pointwise) {
+  THRICE_REQUIRE_OPENCL();
+  check_case({{2, 10, 5, 9}, {13, 10, 1, 1}, attrs({1, 1}, {0, 0, 0, 0}, {1, 1})}, true, {{}}, Op::conv, 3);
+  check_case({{1, 12, 5, 9}, {8, 6, 1, 1}, attrs({1, 1}, {0, 0, 0, 0}, {1, 1}, 2)}, true);
+  check_case({{1, 37, 1, 1}, {11, 37, 1, 1}, attrs({1, 1}, {0, 0, 0, 0}, {1, 1})}, true);
+  check_case({{1, 8, 9, 13}, {6, 8, 1, 1}, attrs({2, 2}, {0, 0, 0, 0}, {1, 1})}, true);
+}
+
+TEST(Conv, Depthwise) {
+  THRICE_REQUIRE_OPENCL();
+  check_case({{2, 6, 11, 26}, {6, 1, 5, 5}, attrs({1, 1}, {2, 2, 2, 2}, {1, 1}, 6)}, true, {{}}, Op::conv, 4);
+  check_case({{1, 4, 12, 23}, {8, 1, 3, 3}, attrs({2, 1}, {1, 1, 1, 1}, {1, 1}, 4)}, true);
+  check_case({{1, 4, 7, 23}, {4, 1, 3, 3}, attrs({1, 2}, {1, 1, 1, 1}, {2, 1}, 4)}, true);
+  check_case({{1, 4, 19}, {4, 1, 3}, attrs({3}, {1, 1}, {1}, 4)}, true);
+}
+
+TEST(Conv, AnyWidthFromOneText) {
+  THRICE_REQUIRE_OPENCL();
+  const Dim w = Dim::symbol("w"), n = Dim::symbol("n");
+  const std::vector<ir::Bindings> widths{
+      {{"s0", 1}, {"s1", 40}}, {{"s0", 2}, {"s1", 3}}, {{"s0", 1}, {"s1", 17}}, {{"s0", 0}, {"s1", 5}}};
+  check_case({{n, 3, 8, w}, {5, 3, 3, 3}, attrs({2, 1}, {1, 1, 1, 1}, {1, 1})}, true, widths);
+  check_case({{n, 8, 3, w}, {5, 8, 1, 1}, attrs({1, 1}, {0, 0, 0, 0}, {1, 1})}, true, widths);
+  check_case({{n, 4, 6, w}, {4, 1, 5, 5}, attrs({1, 1}, {2, 2, 2, 2}, {1, 1}, 4)}, true, widths);
+  Case same{{n, 3, 8, w}, {5, 3, 3, 3}, attrs({2, 2}, {0, 0, 0, 0}, {1, 1})};
+  same.attrs["auto_pad"] = std::string("same_upper");
+  same.attrs.erase("pads");
+  check_case(same, true, widths);
+}
+
+TEST(Conv, EpilogueAndPrologue) {
+  THRICE_REQUIRE_OPENCL();
+  for (const int64_t group : {1, 6}) {
+    Builder b;
+    const auto x = b.op(Op::mul, {b.f32({1, 6, 7, 15}), b.f32({1, 6, 1, 1})});
+    const auto y = b.op(Op::conv, {x, b.f32({6, 6 / group, 3, 3}), b.f32({6})},
+                        attrs({1, 1}, {1, 1, 1, 1}, {1, 1}, group));
+    b.output(b.op(Op::add, {b.op(Op::relu, {y}), b.f32({1, 6, 7, 15})}));
+    check_exact(b, family(), {{}}, 1);
+  }
+  Builder b;
+  const auto y =
+      b.op(Op::conv, {b.f32({1, 16, 6, 10}), b.f32({20, 16, 1, 1})}, attrs({1, 1}, {0, 0, 0, 0}, {1, 1}));
+  b.output(b.op(Op::mul, {y, b.op(Op::sigmoid, {y})}));
+  check_normal(b, family());
+}
+
+TEST(Conv, Transposed) {
+  THRICE_REQUIRE_OPENCL();
+  check_case({{2, 6, 5, 7}, {6, 4, 2, 2}, attrs({2, 2}, {0, 0, 0, 0}, {1, 1})}, true, {{}},
+             Op::conv_transpose, 2);
+  check_case({{1, 6, 5, 7}, {6, 2, 2, 3}, attrs({2, 3}, {0, 0, 0, 0}, {1, 1}, 2)}, true, {{}},
+             Op::conv_transpose);
+  check_case({{1, 3, 5, 6}, {3, 4, 3, 3}, attrs({2, 2}, {1, 1, 1, 1}, {1, 1})}, false, {{}},
+             Op::conv_transpose);
+  Case extra{{1, 3, 5, 6}, {3, 4, 3, 3}, attrs({3, 2}, {1, 0, 1, 1}, {1, 2})};
+  extra.attrs["output_padding"] = Ints{2, 1};
+  check_case(extra, true, {{}}, Op::conv_transpose);
+  Case shaped{{1, 2, 4, 4}, {2, 3, 3, 3}, attrs({2, 2}, {0, 0, 0, 0}, {1, 1})};
+  shaped.attrs["output_shape"] = Ints{8, 8};
+  shaped.attrs["auto_pad"] = std::string("same_upper");
+  check_case(shaped, true, {{}}, Op::conv_transpose);
+  check_case({{1, 3, 9}, {3, 2, 3}, attrs({2}, {1, 0}, {1})}, true, {{}}, Op::conv_transpose);
+}
+
+TEST(Conv, ElementTypes) {
+  THRICE_REQUIRE_OPENCL();
+  for (const DType t : {DType::kF64, DType::kF16, DType::kI32}) {
+    if (t == DType::kF64 && !FamilyRunner::instance().spec().has_f64) continue;
+    Builder b;
+    b.output(b.op(Op::conv, {b.input(t, {1, 3, 6, 11}), b.input(t, {4, 3, 3, 3})},
+                  attrs({1, 1}, {1, 1, 1, 1}, {1, 1})));
+    check_exact(b, family(), {{}}, 1);
+  }
+}
+
+}  // namespace
+}  // namespace thrice::testing
