@@ -78,10 +78,10 @@ constexpr const char* kTapCount =
     "#ifndef TH_POOL_TAPS\n#define TH_POOL_TAPS\n"
     "// Taps of a window from `start` on that lie below `limit` (and, but for padding that counts, not below "
     "0).\n"
-    "TH_FN int th_pool_taps(int start, int limit, int kernel, int dilation, int padded) {\n"
+    "TH_FN int th_pool_taps(int start, int limit, int taps, int dilation, int padded) {\n"
     "  int last = start >= limit ? 0 : (limit - start + dilation - 1) / dilation;\n"
     "  int first = start >= 0 || padded ? 0 : (-start + dilation - 1) / dilation;\n"
-    "  if (last > kernel) last = kernel;\n"
+    "  if (last > taps) last = taps;\n"
     "  return last > first ? last - first : 0;\n"
     "}\n#endif\n";
 
