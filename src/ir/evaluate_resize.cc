@@ -36,6 +36,7 @@ double source_position(const Axis& a, const Options& o, int64_t x, bool& outside
   const double out_width = a.scale * static_cast<double>(a.in), at = static_cast<double>(x);
   const double in = static_cast<double>(a.in);
   if (o.coordinates == "align_corners") return out_width == 1 ? 0 : at * (in - 1) / (out_width - 1);
+  if (o.coordinates == "tf_half_pixel_for_nn") return (at + 0.5) / a.scale;
   if (o.coordinates == "asymmetric") return at / a.scale;
   if (o.coordinates == "pytorch_half_pixel") return a.out == 1 ? -0.5 : (at + 0.5) / a.scale - 0.5;
   if (o.coordinates == "half_pixel_symmetric") {

@@ -81,6 +81,12 @@ TEST(Resize, CropAndExtrapolate) {
   expect_near(y, {3}, {2.5, 4, 10});
 }
 
+TEST(Resize, OldNearestForTensorFlow) {
+  const ArrayPtr x = floats({4}, {1, 2, 3, 4});
+  expect_near(run(Op::resize, {x, nullptr, nullptr, vec({3})}, resizing("nearest", "tf_half_pixel_for_nn")),
+              {3}, {2, 3, 4});
+}
+
 TEST(GridSample, CornersPaddingAndModes) {
   const ArrayPtr x = floats({1, 1, 2, 2}, {1, 2, 3, 4});
   const auto at = [&](double gx, double gy, const char* mode, const char* padding, int64_t align) {
