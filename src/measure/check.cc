@@ -42,7 +42,8 @@ CheckResult check(backend::Device& device, backend::Stream& stream, const backen
     arguments.prepare(oracle.inputs(round.kind, round.seed), poison);
     for (const backend::RecordedLaunch& launch : arguments.launches()) stream.launch(launch);
     stream.synchronize();
-    const Judgement j = judge(arguments, workload, oracle, round.kind, round.seed, poison);
+    const Judgement j =
+        judge(arguments, workload, oracle, round.kind, round.seed, poison, gate == Gate::kFull);
     if (!j.reason.empty() || !(j.error * result.error_limit <= result.error * j.limit) ||
         result.error_limit == 0) {
       result.error = j.error;

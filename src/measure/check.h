@@ -27,7 +27,8 @@ class Oracle {
     std::vector<std::vector<double>> bounds;  // per output: bound of each element; empty = none known
   };
   const std::vector<ir::Tensor>& inputs(ir::InputKind kind, uint64_t seed);
-  const Case& answer(ir::InputKind kind, uint64_t seed);
+  // Bounds of elements cost as much again as the answer: screening leaves them out.
+  const Case& answer(ir::InputKind kind, uint64_t seed, bool with_bounds = false);
   const std::vector<ir::Fact>& facts() const;
 
  private:

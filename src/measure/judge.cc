@@ -48,7 +48,7 @@ Judgement judge_output(const ir::Tensor& result, const Oracle::Case& answer, siz
 }  // namespace
 
 Judgement judge(Arguments& arguments, const ir::Workload& workload, Oracle& oracle, ir::InputKind kind,
-                uint64_t seed, std::byte poison) {
+                uint64_t seed, std::byte poison, bool with_bounds) {
   Judgement worst;
   const auto named = [&](Judgement j) {
     j.reason = fmt::format("{} inputs, seed {}: {}", ir::input_kind_name(kind), seed, j.reason);
@@ -58,7 +58,7 @@ Judgement judge(Arguments& arguments, const ir::Workload& workload, Oracle& orac
   if (!worst.reason.empty()) return named(worst);
   std::vector<ir::Tensor> outputs;
   for (size_t o = 0; o < workload.graph.outputs.size(); ++o) outputs.push_back(arguments.output(o));
-  const Oracle::Case& answer = oracle.answer(kind, seed);
+  const Oracle::Case& answer = oracle.answer(kind, seed, with_bounds);
   for (size_t o = 0; o < outputs.size(); ++o) {
     const Judgement j = judge_output(outputs[o], answer, o, poison);
     if (!j.reason.empty()) return named(j);

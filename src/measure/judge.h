@@ -16,6 +16,6 @@ struct Judgement {
 // Downloads what the launches left: guard zones, inputs, outputs. `poison` = what outputs held before. Waits
 // for the stream. The answer is computed here, after the candidate's last launch.
 Judgement judge(Arguments& arguments, const ir::Workload& workload, Oracle& oracle, ir::InputKind kind,
-                uint64_t seed, std::byte poison);
+                uint64_t seed, std::byte poison, bool with_bounds);
 
 }  // namespace thrice::measure

@@ -32,6 +32,22 @@ bool sums(const ir::Node& node) {
   return kind == "sum" || kind == "mean" || kind == "prod" || kind == "avg";
 }
 
+// Each element moved by `relative` of its size (or of the root mean square, where that is more: cancellation)
+// with a random sign, then rounded.
+ir::ArrayPtr with_error(const ir::Array& exact, double relative, uint64_t seed) {
+  auto array = std::make_shared<ir::Array>(exact);
+  double squares = 0;
+  for (double x : array->f) squares += std::isfinite(x) ? x * x : 0;
+  const double size = array->f.empty() ? 0 : std::sqrt(squares / static_cast<double>(array->f.size()));
+  Rng sign(seed);
+  for (double& x : array->f) {
+    if (relative > 0 && std::isfinite(x))
+      x += (sign.next() & 1 ? relative : -relative) * std::max(size, std::fabs(x));
+    x = round_to(array->dtype, x);
+  }
+  return array;
+}
+
 }  // namespace
 
 int64_t accumulated_terms(const ir::Node& node, const std::vector<ir::Fact>& facts) {
@@ -72,36 +88,41 @@ int64_t accumulated_terms(const ir::Node& node, const std::vector<ir::Fact>& fac
 }
 
 std::vector<ir::ArrayPtr> evaluate_ordinary(const ir::Graph& graph, const std::vector<ir::ArrayPtr>& inputs,
-                                            const std::vector<ir::Fact>& facts) {
+                                            const std::vector<ir::Fact>& facts,
+                                            const std::vector<ir::ArrayPtr>& exact) {
   std::vector<ir::ArrayPtr> values(graph.values.size());
+  std::vector<uint8_t> is_exact(graph.values.size(), 0);  // the same as in float64
+  const auto set = [&](ir::ValueId id, ir::ArrayPtr array, bool same) {
+    values[static_cast<size_t>(id)] = std::move(array);
+    is_exact[static_cast<size_t>(id)] = same;
+  };
   for (size_t v = 0; v < graph.values.size(); ++v)
-    if (graph.values[v].constant) values[v] = ir::to_array(*graph.values[v].constant);
-  for (size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<size_t>(graph.inputs[i])] = inputs[i];
+    if (graph.values[v].constant)
+      set(static_cast<ir::ValueId>(v), ir::to_array(*graph.values[v].constant), true);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) set(graph.inputs[i], inputs[i], true);
   uint64_t seed = 1;
   for (const ir::Node& node : graph.nodes) {
+    bool same = true;
     std::vector<ir::ArrayPtr> operands;
-    for (ir::ValueId id : node.inputs)
+    for (ir::ValueId id : node.inputs) {
       operands.push_back(id == ir::kNoValue ? nullptr : values[static_cast<size_t>(id)]);
-    std::vector<ir::ArrayPtr> results = ir::evaluate_node(node, operands);
+      same = same && (id == ir::kNoValue || is_exact[static_cast<size_t>(id)]);
+    }
+    bool known = same && !exact.empty();
+    for (ir::ValueId id : node.outputs)
+      known = known && (id == ir::kNoValue || exact[static_cast<size_t>(id)]);
+    const std::vector<ir::ArrayPtr> results =
+        known ? std::vector<ir::ArrayPtr>() : ir::evaluate_node(node, operands);
     const double terms = static_cast<double>(accumulated_terms(node, facts));
     const double relative = terms > 1 ? std::min(kErrorPerRoot * kEps32 * std::sqrt(terms), kMostError) : 0;
     for (size_t o = 0; o < node.outputs.size(); ++o) {
-      if (node.outputs[o] == ir::kNoValue) continue;
-      ir::ArrayPtr& slot = values[static_cast<size_t>(node.outputs[o])];
-      slot = results[o];
-      if (!is_float(slot->dtype) || slot->dtype == DType::kF64) continue;
-      auto rounded = std::make_shared<ir::Array>(*slot);
-      double squares = 0;
-      for (double x : rounded->f) squares += std::isfinite(x) ? x * x : 0;
-      const double size =
-          rounded->f.empty() ? 0 : std::sqrt(squares / static_cast<double>(rounded->f.size()));
-      Rng sign(seed++);
-      for (double& x : rounded->f) {
-        if (relative > 0 && std::isfinite(x))
-          x += (sign.next() & 1 ? relative : -relative) * std::max(size, std::fabs(x));
-        x = round_to(slot->dtype, x);
-      }
-      slot = rounded;
+      const ir::ValueId id = node.outputs[o];
+      if (id == ir::kNoValue) continue;
+      const ir::ArrayPtr& result = known ? exact[static_cast<size_t>(id)] : results[o];
+      if (!is_float(result->dtype) || result->dtype == DType::kF64)
+        set(id, result, same);
+      else
+        set(id, with_error(*result, relative, seed++), false);
     }
   }
   std::vector<ir::ArrayPtr> outputs;

@@ -98,7 +98,7 @@ void TrialRunner::State::measure(const ir::Workload& workload, const family::Fam
       *device, *stream, [&] { stream->replay(*replay); }, timing);
   // Again after timing: what is right only at first, or breaks when repeated on its own results.
   if (device->spec().api != target::Api::kNull) {
-    const Judgement after = judge(arguments, workload, oracle, kTimed, options.seed, kPoison);
+    const Judgement after = judge(arguments, workload, oracle, kTimed, options.seed, kPoison, false);
     if (!after.reason.empty()) {
       m.message = "after timing: " + after.reason;
       return;
