@@ -48,40 +48,57 @@ class Phases {
   const Listener& listener_;
 };
 
-// A fused region whose tuned kernel lost against its own operators one by one is taken apart again: never slower.
-void keep_faster_side(const artifact::Plan& original, artifact::Plan& plan, const std::map<std::string, Tuned>& results, std::vector<std::string>& notes,
+// Steps of a plan by node, each with its time in one execution of the model.
+struct TimedStep {
+  const artifact::PlanStep* step = nullptr;
+  double us = 0;
+};
+std::map<int32_t, TimedStep> timed_steps(const artifact::Plan& plan, const std::vector<std::vector<double>>& times) {
+  std::map<int32_t, TimedStep> by_node;
+  for (size_t s = 0; s < plan.segments.size(); ++s)
+    for (size_t i = 0; i < plan.segments[s].steps.size(); ++i)
+      for (int32_t n : plan.segments[s].steps[i].nodes) by_node[n] = {&plan.segments[s].steps[i], times[s][i]};
+  return by_node;
+}
+// The original's steps that cover a region's nodes, each once, in order.
+std::vector<TimedStep> parts_of(const artifact::PlanStep& region, const std::map<int32_t, TimedStep>& original) {
+  std::vector<TimedStep> parts;
+  for (int32_t n : region.nodes) {
+    const auto it = original.find(n);
+    if (it == original.end()) continue;
+    const auto same = [&](const TimedStep& t) { return t.step == it->second.step; };
+    if (std::none_of(parts.begin(), parts.end(), same)) parts.push_back(it->second);
+  }
+  return parts;
+}
+
+// A fused region that lost against its own operators one by one is taken apart again: never slower. Returns whether anything changed.
+bool keep_faster_side(const std::map<int32_t, TimedStep>& original, const std::vector<std::vector<double>>& times, artifact::Plan& plan, std::vector<std::string>& notes,
                       const ir::Graph& graph) {
-  std::map<int32_t, const artifact::PlanStep*> step_of;
-  for (const auto& segment : original.segments)
-    for (const auto& step : segment.steps)
-      for (int32_t n : step.nodes) step_of[n] = &step;
-  for (auto& segment : plan.segments) {
+  bool changed = false;
+  for (size_t s = 0; s < plan.segments.size(); ++s) {
     std::vector<artifact::PlanStep> steps;
-    for (auto& step : segment.steps) {
-      std::vector<const artifact::PlanStep*> parts;
-      std::set<int32_t> covered;
-      for (int32_t n : step.nodes)
-        if (const auto it = step_of.find(n); it != step_of.end() && std::find(parts.begin(), parts.end(), it->second) == parts.end()) {
-          parts.push_back(it->second);
-          covered.insert(it->second->nodes.begin(), it->second->nodes.end());
-        }
+    for (size_t i = 0; i < plan.segments[s].steps.size(); ++i) {
+      artifact::PlanStep& step = plan.segments[s].steps[i];
+      const std::vector<TimedStep> parts = parts_of(step, original);
       double apart = 0;
-      bool known = step.kind == artifact::StepKind::kRegion && parts.size() > 1 && covered.size() == step.nodes.size() && results.count(step.workload);
-      for (const auto* part : parts) {
-        const auto it = results.find(part->workload);
-        known = known && (part->kind == artifact::StepKind::kAlias || it != results.end());
-        if (it != results.end()) apart += it->second.best.time_us;
+      size_t covered = 0;
+      for (const TimedStep& part : parts) {
+        apart += part.us;
+        covered += part.step->nodes.size();
       }
-      if (!known || !(apart < 0.98 * results.at(step.workload).best.time_us)) {
+      const bool comparable = step.kind == artifact::StepKind::kRegion && parts.size() > 1 && covered == step.nodes.size();
+      if (!comparable || !(apart < 0.97 * times[s][i])) {
         steps.push_back(std::move(step));
         continue;
       }
-      notes.push_back(fmt::format("{}: its operators one by one are faster ({:.1f} us against {:.1f} us); not fused", plan::region_name(graph, step.nodes), apart,
-                                  results.at(step.workload).best.time_us));
-      for (const auto* part : parts) steps.push_back(*part);
+      changed = true;
+      notes.push_back(fmt::format("{}: its operators one by one are faster ({:.1f} us against {:.1f} us); not fused", plan::region_name(graph, step.nodes), apart, times[s][i]));
+      for (const TimedStep& part : parts) steps.push_back(*part.step);
     }
-    segment.steps = std::move(steps);
+    plan.segments[s].steps = std::move(steps);
   }
+  return changed;
 }
 
 void set_schedules(artifact::Plan& plan, const std::map<std::string, Tuned>& results) {
@@ -91,49 +108,58 @@ void set_schedules(artifact::Plan& plan, const std::map<std::string, Tuned>& res
   for (auto& body : plan.bodies) set_schedules(body.plan[0], results);
 }
 
-// Every region of the deployed plan with what its operators cost one by one.
-void report_regions(const plan::PlanResult& original, const artifact::Plan& plan, const std::map<std::string, plan::PlannedWorkload>& workloads,
-                    const std::map<std::string, Tuned>& results, const ir::Graph& graph, const target::DeviceSpec& spec, OptimizeReport& report) {
-  std::map<int32_t, const artifact::PlanStep*> step_of;
-  for (const auto& segment : original.plan.segments)
-    for (const auto& step : segment.steps)
-      for (int32_t n : step.nodes) step_of[n] = &step;
+// Every workload that the plan deploys, with its schedule in `results` (the default where it was not tuned).
+std::map<std::string, plan::PlannedWorkload> deployed(const artifact::Plan& plan, const std::map<std::string, plan::PlannedWorkload>& known, std::map<std::string, Tuned>& results) {
+  std::map<std::string, plan::PlannedWorkload> workloads;
+  const auto collect = [&](const auto& self, const artifact::Plan& p) -> void {
+    for (const auto& segment : p.segments)
+      for (const auto& step : segment.steps) {
+        if (step.kind != artifact::StepKind::kRegion) continue;
+        const plan::PlannedWorkload& planned = known.at(step.workload);
+        workloads.emplace(step.workload, planned);
+        const auto [it, is_new] = results.try_emplace(step.workload);
+        if (is_new) it->second.schedule = planned.schedule;
+      }
+    for (const auto& body : p.bodies) self(self, body.plan[0]);
+  };
+  collect(collect, plan);
+  return workloads;
+}
+
+// Every region of the deployed plan with what its operators cost one by one, both read off whole executions of the model.
+void report_regions(const std::map<int32_t, TimedStep>& original, const artifact::Plan& plan, const std::vector<std::vector<double>>& times,
+                    const std::map<std::string, plan::PlannedWorkload>& workloads, const std::map<std::string, Tuned>& results, const ir::Graph& graph, const target::DeviceSpec& spec,
+                    OptimizeReport& report) {
   std::map<std::string, RegionReport> regions;
-  std::vector<std::string> order;
-  for (const auto& segment : plan.segments)
-    for (const auto& step : segment.steps) {
-      if (step.kind != artifact::StepKind::kRegion || !results.count(step.workload)) continue;
+  for (size_t s = 0; s < plan.segments.size(); ++s)
+    for (size_t i = 0; i < plan.segments[s].steps.size(); ++i) {
+      const artifact::PlanStep& step = plan.segments[s].steps[i];
+      if (step.kind != artifact::StepKind::kRegion) continue;
       auto [it, is_new] = regions.try_emplace(step.workload);
       RegionReport& r = it->second;
-      if (!is_new) {
-        ++r.uses;
-        continue;
-      }
-      order.push_back(step.workload);
+      r.uses = is_new ? 1 : r.uses + 1;
+      r.now_us = std::max(r.now_us, 0.0) + times[s][i];
+      r.original_us = std::max(r.original_us, 0.0);
+      for (const TimedStep& part : parts_of(step, original)) r.original_us += part.us;
+      if (!is_new) continue;
       const Tuned& tuned = results.at(step.workload);
       r.name = plan::region_name(graph, step.nodes);
       r.family = step.schedule.family;
       r.schedule = step.schedule.str();
       r.workload = step.workload;
-      r.now_us = tuned.best.time_us;
       r.error = tuned.best.error;
       r.error_limit = tuned.best.error_limit;
       r.trials = tuned.trials;
-      std::set<const artifact::PlanStep*> parts;
-      for (int32_t n : step.nodes)
-        if (step_of.count(n)) parts.insert(step_of.at(n));
-      r.original_us = 0;
-      for (const auto* part : parts)
-        if (const auto o = results.find(part->workload); o != results.end()) r.original_us += o->second.by_default.time_us;
-      const auto planned = workloads.find(step.workload);
-      if (planned != workloads.end() && spec.bandwidth_gbs > 0 && spec.f32_gflops > 0) {
-        const family::Work work = family::count_work(planned->second.workload, planned->second.facts);
-        const double light_us = std::max(work.bytes / (spec.bandwidth_gbs * 1e3), work.flops / (spec.f32_gflops * 1e3));
-        r.light_share = light_us / r.now_us;
-      }
     }
-  for (const std::string& hash : order) report.regions.push_back(regions[hash]);
-  std::stable_sort(report.regions.begin(), report.regions.end(), [](const RegionReport& a, const RegionReport& b) { return a.now_us * a.uses > b.now_us * b.uses; });
+  for (auto& [hash, r] : regions) {
+    if (spec.bandwidth_gbs > 0 && spec.f32_gflops > 0 && r.now_us > 0) {
+      const plan::PlannedWorkload& planned = workloads.at(hash);
+      const family::Work work = family::count_work(planned.workload, planned.facts);
+      r.light_share = r.uses * std::max(work.bytes / (spec.bandwidth_gbs * 1e3), work.flops / (spec.f32_gflops * 1e3)) / r.now_us;
+    }
+    report.regions.push_back(r);
+  }
+  std::stable_sort(report.regions.begin(), report.regions.end(), [](const RegionReport& a, const RegionReport& b) { return a.now_us > b.now_us; });
 }
 
 }  // namespace
@@ -174,64 +200,76 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   target::DeviceSpec spec = device->spec();
   std::map<std::string, Tuned> results;
   std::unique_ptr<store::Store> store;
+  const auto release_built = [&](const std::vector<BuiltProgram>& built) {
+    report.plan_digest = planned.plan.digest();
+    report.cancelled = listener.stop();
+    if (request.release_path.empty()) return;
+    phases.run("release", [&] {
+      release::write_release(request.release_path,
+                             make_release(report, *device, graph, std::make_shared<artifact::Plan>(planned.plan), built, planned.slow_steps));
+      return 0;
+    });
+    report.release = request.release_path;
+  };
   if (runs) {
     std::string notice;
     store = std::make_unique<store::Store>(settings.store_path, &notice);
     if (!notice.empty()) report.notes.push_back(notice);
     TuningContext context{device, &runner, store.get(), store->put_environment(environment_json(*device)), &settings, &listener, &results, &report.trials};
     const double deadline_us = monotonic_us() + settings.budget_s * 1e6;
-    phases.run("build and check", [&] {
-      measure_defaults(context, planned.workloads, "check fused regions");
-      measure_defaults(context, original.workloads, "check original operators");
+    spec = phases.run("probe", [&] { return measure::probe_peaks(*device, *cache); });
+    phases.run("build and check", [&] { return measure_defaults(context, planned.workloads, "build and check"), 0; });
+    if (request.tune && !listener.stop()) phases.run("tune", [&] { return tune(context, planned.workloads, deadline_us), 0; });
+    set_schedules(planned.plan, results);
+
+    std::map<std::string, plan::PlannedWorkload> known = original.workloads;
+    known.insert(planned.workloads.begin(), planned.workloads.end());
+    exec::Executor plain(phases.run("build original", [&] {
+      return exec::make_executable(device, graph, std::make_shared<artifact::Plan>(original.plan), program_source(device, cache, nullptr));
+    }));
+    const auto run_plan = [&](const artifact::Plan& plan, std::vector<BuiltProgram>* built) {
+      return std::make_unique<exec::Executor>(exec::make_executable(device, graph, std::make_shared<artifact::Plan>(plan), program_source(device, cache, built)));
+    };
+    phases.run("choose", [&] {
+      const auto original_steps = timed_steps(original.plan, step_times(plain, bindings, settings.seed));
+      if (keep_faster_side(original_steps, step_times(*run_plan(planned.plan, nullptr), bindings, settings.seed), planned.plan, report.notes, *graph))
+        set_schedules(planned.plan, results);
       return 0;
     });
-    spec = phases.run("probe", [&] { return measure::probe_peaks(*device, *cache); });
-    if (request.tune && !listener.stop()) phases.run("tune", [&] { return tune(context, planned.workloads, deadline_us), 0; });
-    keep_faster_side(original.plan, planned.plan, results, report.notes, *graph);
+    const auto in_use = deployed(planned.plan, known, results);
+    phases.run("verify", [&] { return confirm(context, in_use, report.notes), 0; });
     set_schedules(planned.plan, results);
-    if (request.tune) phases.run("verify", [&] { return confirm(context, planned.workloads, report.notes), 0; });
-    set_schedules(planned.plan, results);
-  } else {
-    report.notes.push_back("null device: nothing was run, timed or verified");
-  }
 
-  auto final_plan = std::make_shared<artifact::Plan>(planned.plan);
-  auto original_plan = std::make_shared<artifact::Plan>(original.plan);
-  std::vector<BuiltProgram> built;
-  const auto best_code = phases.run("build", [&] { return exec::make_executable(device, graph, final_plan, program_source(device, cache, &built)); });
-  report.constant_bytes = best_code->constant_bytes;
-  exec::Executor best(best_code);
-  if (runs) {
-    exec::Executor plain(exec::make_executable(device, graph, original_plan, program_source(device, cache, nullptr)));
-    const ModelCheck check = phases.run("verify model", [&] { return check_model(best, plain, bindings, settings.seed, listener); });
+    std::vector<BuiltProgram> built;
+    const auto best = phases.run("build", [&] { return run_plan(planned.plan, &built); });
+    report.constant_bytes = best->code().constant_bytes;
+    const ModelCheck check = phases.run("verify model", [&] { return check_model(*best, plain, bindings, settings.seed, listener); });
     report.verified = check.verified;
     report.max_error = check.max_error;
     report.error_limit = check.error_limit;
     report.notes.insert(report.notes.end(), check.notes.begin(), check.notes.end());
     if (!check.verified) throw Error(Code::kWrongResult, "the optimized model is not right, nothing was released: " + check.reason);
-    const auto times = phases.run("time model", [&] { return time_models(*device, plain, best, bindings, settings.seed); });
-    report.original_us = times[0].median_us;
-    report.original_spread_us = times[0].spread_us;
-    report.best_us = times[1].median_us;
-    report.best_spread_us = times[1].spread_us;
-    report.speedup = report.original_us / report.best_us;
-    report.throughput_per_s = 1e6 / report.best_us;
-    report.peak_bytes = best.peak_bytes();
-    report.original_peak_bytes = plain.peak_bytes();
-    report.arena_lower_bound = best.arena_lower_bound();
-  }
-  std::map<std::string, plan::PlannedWorkload> all = original.workloads;
-  for (const auto& [hash, w] : planned.workloads) all[hash] = w;
-  report_regions(original, *final_plan, all, results, *graph, spec, report);
-  report.plan_digest = final_plan->digest();
-  report.cancelled = listener.stop();
-
-  if (!request.release_path.empty()) {
-    phases.run("release", [&] {
-      release::write_release(request.release_path, make_release(report, *device, graph, final_plan, built, planned.slow_steps));
+    phases.run("time model", [&] {
+      const auto times = time_models(*device, plain, *best, bindings, settings.seed);
+      report.original_us = times[0].median_us;
+      report.original_spread_us = times[0].spread_us;
+      report.best_us = times[1].median_us;
+      report.best_spread_us = times[1].spread_us;
+      report.speedup = report.original_us / report.best_us;
+      report.throughput_per_s = 1e6 / report.best_us;
+      const auto original_steps = timed_steps(original.plan, step_times(plain, bindings, settings.seed));
+      report_regions(original_steps, planned.plan, step_times(*best, bindings, settings.seed), known, results, *graph, spec, report);
       return 0;
     });
-    report.release = request.release_path;
+    report.peak_bytes = best->peak_bytes();
+    report.original_peak_bytes = plain.peak_bytes();
+    report.arena_lower_bound = best->arena_lower_bound();
+    release_built(built);
+  } else {
+    report.notes.push_back("null device: nothing was run, timed or verified");
+    std::vector<BuiltProgram> built;
+    exec::make_executable(device, graph, std::make_shared<artifact::Plan>(planned.plan), program_source(device, cache, &built));
+    release_built(built);
   }
   return report;
 }
