@@ -26,3 +26,7 @@ foreach(group unit null cross golden error fault)
     endif()
   endforeach()
 endforeach()
+
+# A program, not a GoogleTest: its tests lie outside the repository (tools/node_tests.py); tools/conformance.py runs it.
+add_executable(run_node_tests ${CMAKE_SOURCE_DIR}/tests/conformance/node_tests.cc)
+target_link_libraries(run_node_tests PRIVATE ${THRICE_ALL})

@@ -13,13 +13,24 @@ struct Round {
   uint64_t seed;
 };
 
-std::vector<Round> rounds_of(Gate gate, uint64_t seed) {
+// Sums of the largest finite values and infinities depend on their order (Inf - Inf, overflow on the way):
+// products, windows and reductions are judged on the other kinds, element by element operators and views on
+// edge values too.
+bool allows_edge_values(const ir::Graph& graph) {
+  for (const ir::Node& node : graph.nodes) {
+    const ir::OpClass cls = ir::op_class(node.op);
+    if (cls == ir::OpClass::kHeavy || cls == ir::OpClass::kReduce) return false;
+  }
+  return true;
+}
+
+std::vector<Round> rounds_of(Gate gate, uint64_t seed, const ir::Graph& graph) {
   if (gate == Gate::kScreening) return {{InputKind::kNormal, seed}, {InputKind::kUniform, seed}};
   std::vector<Round> rounds;
-  for (InputKind kind :
-       {InputKind::kSmallIntegers, InputKind::kNormal, InputKind::kUniform, InputKind::kHeavyTail,
-        InputKind::kWideRange, InputKind::kOutliers, InputKind::kEdgeValues})
+  for (InputKind kind : {InputKind::kSmallIntegers, InputKind::kNormal, InputKind::kUniform,
+                         InputKind::kHeavyTail, InputKind::kWideRange, InputKind::kOutliers})
     rounds.push_back({kind, seed});
+  if (allows_edge_values(graph)) rounds.push_back({InputKind::kEdgeValues, seed});
   rounds.push_back({InputKind::kNormal, seed + 1});
   return rounds;
 }
@@ -38,7 +49,7 @@ CheckResult check(backend::Device& device, backend::Stream& stream, const backen
   }
   Arguments arguments(device, stream, program, workload, launches, oracle.facts());
   std::byte poison{0xFF};
-  for (const Round& round : rounds_of(gate, seed)) {
+  for (const Round& round : rounds_of(gate, seed, workload.graph)) {
     arguments.prepare(oracle.inputs(round.kind, round.seed), poison);
     for (const backend::RecordedLaunch& launch : arguments.launches()) stream.launch(launch);
     stream.synchronize();
