@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/rng.h"
 #include "codegen/generate.h"
 #include "measure/check.h"
@@ -134,9 +136,14 @@ std::vector<artifact::Schedule> schedules(const family::Family& family, const ir
 }
 
 TEST(Kernels, SmallCasesOfEveryFamilyThatMatches) {
+  // THRICE_TEST_DEVICE=cuda:0 runs the same cases on a card.
+  const char* named = std::getenv("THRICE_TEST_DEVICE");
+  const std::string id = named && *named ? named : "opencl:0";
   for (const auto& r : backend::list_backends())
-    if (r.name == "opencl" && !r.available) GTEST_SKIP() << "skipped: " << r.reason;
-  const auto device = backend::open_device("opencl:0");
+    if (id.rfind(r.name, 0) == 0 && !r.available) GTEST_SKIP() << "skipped: " << r.reason;
+  const auto device = backend::open_device(id);
+  const auto language =
+      device->spec().api == target::Api::kCuda ? artifact::Language::kCuda : artifact::Language::kOpenCL;
   const auto stream = device->make_stream();
   int checked = 0;
   for (const Case& c : cases())
@@ -145,8 +152,7 @@ TEST(Kernels, SmallCasesOfEveryFamilyThatMatches) {
       const auto facts = ir::facts_at(c.workload.graph, c.bindings.back());
       for (const artifact::Schedule& schedule : schedules(*family, c.workload, facts, device->spec(), 3)) {
         SCOPED_TRACE(c.name + ": " + schedule.str());
-        const auto source =
-            codegen::generate(c.workload, *family, schedule, device->spec(), artifact::Language::kOpenCL);
+        const auto source = codegen::generate(c.workload, *family, schedule, device->spec(), language);
         const auto program = device->load(device->compiler()->compile(source), source.kernels);
         for (const ir::Bindings& bindings : c.bindings) {
           Oracle oracle(c.workload, ir::facts_at(c.workload.graph, bindings));
