@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up, builds, and runs the main job on a real model: reads drawn text with PP-OCRv4, optimised for the best device found.
-#   tools/demo.sh [--skip-setup] [--target T] [--budget 90s]
+#   tools/demo.sh [--skip-setup] [--device T] [--budget 90s]
 # THRICE_PRESET (release) and THRICE_JOBS (number of cores) choose how it builds; logs and pictures: build/<preset>/demo/
 set -euo pipefail
 cd "$(dirname "$0")/.."
