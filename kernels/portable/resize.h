@@ -25,12 +25,12 @@ TH_FN TH_WIDE $NAME_weight(TH_WIDE x) {
   return (TH_WIDE)0;
 }
 TH_FN int $NAME(int x, int in, int out, TH_WIDE scale, TH_WIDE begin, TH_WIDE end, int* index, TH_WIDE* weight) {
-  const TH_WIDE at = (TH_WIDE)x, extent = (TH_WIDE)in, width = scale * extent, half = (TH_WIDE)0.5;
-  TH_WIDE p = (at + half) / scale - half;
+  const TH_WIDE at = (TH_WIDE)x, extent = (TH_WIDE)in, width = scale * extent, middle = (TH_WIDE)0.5;
+  TH_WIDE p = (at + middle) / scale - middle;
   if ($COORDINATES == 1) p = width == (TH_WIDE)1 ? (TH_WIDE)0 : at * (extent - (TH_WIDE)1) / (width - (TH_WIDE)1);
   if ($COORDINATES == 2) p = at / scale;
-  if ($COORDINATES == 3) p = out == 1 ? -half : p;
-  if ($COORDINATES == 4) p = extent / (TH_WIDE)2 * ((TH_WIDE)1 - (TH_WIDE)out / width) + (at + half) / scale - half;
+  if ($COORDINATES == 3) p = out == 1 ? -middle : p;
+  if ($COORDINATES == 4) p = extent / (TH_WIDE)2 * ((TH_WIDE)1 - (TH_WIDE)out / width) + (at + middle) / scale - middle;
   if ($COORDINATES == 5) {
     const TH_WIDE span = end - begin;
     p = width == (TH_WIDE)1 ? span * (extent - (TH_WIDE)1) / (TH_WIDE)2
@@ -43,8 +43,8 @@ TH_FN int $NAME(int x, int in, int out, TH_WIDE scale, TH_WIDE begin, TH_WIDE en
   const TH_WIDE ratio = p - below;
   const int base = (int)below;
   if ($MODE == 0) {
-    int upper = ratio > half;
-    if ($NEAREST == 1) upper = ratio >= half;
+    int upper = ratio > middle;
+    if ($NEAREST == 1) upper = ratio >= middle;
     if ($NEAREST == 2) upper = 0;
     if ($NEAREST == 3) upper = 1;
     if (ratio == (TH_WIDE)1) upper = 1;
