@@ -25,7 +25,8 @@ bool holds_poison(const ir::Tensor& tensor, int64_t element, std::byte poison) {
   return true;
 }
 
-Judgement judge_output(const ir::Tensor& result, const Oracle::Case& answer, size_t o, ir::InputKind kind, std::byte poison) {
+Judgement judge_output(const ir::Tensor& result, const Oracle::Case& answer, size_t o, ir::InputKind kind,
+                       std::byte poison) {
   Judgement j;
   if (can_show_poison(result.dtype(), poison))
     for (int64_t e = 0; e < result.size(); ++e)
@@ -39,8 +40,8 @@ Judgement judge_output(const ir::Tensor& result, const Oracle::Case& answer, siz
       ir::compare(result, *answer.outputs[o], answer.limits[o], bound.empty() ? nullptr : &bound);
   j.error = c.error;
   j.limit = answer.limits[o];
-  // Edge values may make every element of the answer NaN or Inf. Then the classes are what is judged (a differing class has an index); the
-  // other kinds judge the numbers.
+  // Edge values may make every element of the answer NaN or Inf. Then the classes are what is judged (a
+  // differing class has an index); the other kinds judge the numbers.
   const bool only_classes = kind == ir::InputKind::kEdgeValues && c.compared == 0 && c.worst_index < 0;
   if (!c.ok && !only_classes)
     j.reason = fmt::format("output {}: {} (error {:.3g}, limit {:.3g}; element {}: {:.9g}, expected {:.9g})",
