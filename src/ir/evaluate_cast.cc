@@ -61,12 +61,22 @@ bool widens(DType from, DType to) {
   return to == DType::kF32 && is_float(from) && from != DType::kF64;
 }
 
+// Power of two above, below or nearest.
+double to_e8m0(double value, const std::string& round_mode) {
+  if (!(value > 0) || std::isinf(value) || round_mode == "nearest") return round_to(DType::kF8E8M0, value);
+  int exponent = std::ilogb(value);
+  if (round_mode == "up" && value > std::ldexp(1.0, exponent)) ++exponent;
+  return round_to(DType::kF8E8M0, std::ldexp(1.0, exponent));
+}
+
 }  // namespace
 
 Results evaluate_cast(const Node& node, const Operands& operands) {
   const Array& x = operand(node, operands, 0);
   const auto to = static_cast<DType>(node.int_attr("to"));
-  const bool saturate = node.int_attr("saturate", 1) != 0;
+  // Only the 8-bit floats saturate; wider ones overflow to Inf.
+  const bool saturate = node.int_attr("saturate", 1) != 0 && dtype_bits(to) <= 8;
+  const std::string round_mode = node.string_attr("round_mode", "nearest");
   if (to == x.dtype) return {operands[0]};
   auto out = make_array(to, x.shape);
   const auto n = static_cast<size_t>(x.size());
@@ -90,7 +100,8 @@ Results evaluate_cast(const Node& node, const Operands& operands) {
     if (widens(x.dtype, to))
       out->f = x.f;
     else
-      for (size_t i = 0; i < n; ++i) out->f[i] = round_to(to, x.f[i], saturate);
+      for (size_t i = 0; i < n; ++i)
+        out->f[i] = to == DType::kF8E8M0 ? to_e8m0(x.f[i], round_mode) : round_to(to, x.f[i], saturate);
   } else if (lives_in_f(x.dtype)) {
     for (size_t i = 0; i < n; ++i) out->i[i] = clamp_to(to, x.f[i]);
   } else if (lives_in_f(to)) {

@@ -35,7 +35,13 @@ void pow(NodeContext& ctx) { binary<Op::pow>(ctx); }
 void bit_shift(NodeContext& ctx) {
   const std::string direction = ctx.string_attr("direction", "");
   if (direction != "LEFT" && direction != "RIGHT") ctx.invalid("direction must be LEFT or RIGHT");
-  out(ctx, 0, emit(direction == "LEFT" ? Op::shift_left : Op::shift_right, in(ctx, 0), in(ctx, 1)));
+  const Expr x = in(ctx, 0), amount = in(ctx, 1);
+  if (direction == "LEFT") return out(ctx, 0, emit(Op::shift_left, x, amount));
+  if (is_unsigned_integer(x.dtype())) return out(ctx, 0, emit(Op::shift_right, x, amount));
+  // Right shifts of negative numbers fill with ones: the complement is shifted.
+  const Expr negative = less(x, 0.0);
+  const Expr shifted = emit(Op::shift_right, where(negative, emit(Op::bitwise_not, x), x), amount);
+  out(ctx, 0, where(negative, emit(Op::bitwise_not, shifted), shifted));
 }
 
 template <Op op>

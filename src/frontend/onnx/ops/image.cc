@@ -24,6 +24,8 @@ void resize(NodeContext& ctx) {
       {"extrapolation_value", ctx.float_attr("extrapolation_value", 0.0)},
       {"antialias", ctx.int_attr("antialias", 0)},
       {"keep_aspect_ratio_policy", ctx.string_attr("keep_aspect_ratio_policy", "stretch")}};
+  if (ctx.string_attr("coordinate_transformation_mode", "") == "tf_half_pixel_for_nn")
+    ctx.refuse("coordinate_transformation_mode tf_half_pixel_for_nn, which opset 13 dropped; use half_pixel");
   if (ctx.has_attr("axes")) {
     std::vector<int64_t> axes = ctx.ints_attr("axes");
     for (int64_t& axis : axes) axis = ctx.axis(x.id(), axis);

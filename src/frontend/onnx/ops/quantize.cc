@@ -1,6 +1,7 @@
 // Quantization: integers with zero points, 8-bit and 4-bit floats, per tensor, per axis and blocked.
 #include "frontend/onnx/ops/quantize.h"
 
+#include "frontend/onnx/graph_builder.h"
 #include "frontend/onnx/ops/groups.h"
 #include "frontend/onnx/tensor_decode.h"
 
@@ -35,6 +36,13 @@ Expr parameter(NodeContext& ctx, const Expr& x, const Expr& value) {
   return gather(value, index, axis);
 }
 
+// An f32 value as it will be stored: the float64 evaluator rounds here, and a device does nothing. Which
+// integer x / scale rounds to hangs on the last bits of the scale and of the quotient.
+Expr stored(const Expr& x) {
+  const bool computed = x.ctx().builder().graph().value(x.id()).producer >= 0;
+  return computed && x.dtype() == DType::kF32 ? cast(cast(x, DType::kF64), DType::kF32) : x;
+}
+
 void quantize_linear(NodeContext& ctx) {
   const Expr x = in(ctx, 0);
   DType dtype = DType::kU8;
@@ -43,7 +51,7 @@ void quantize_linear(NodeContext& ctx) {
   else if (ctx.int_attr("output_dtype", 0) != 0)
     dtype = dtype_of_onnx(static_cast<int32_t>(ctx.int_attr("output_dtype")), ctx.op_type());
   const DType wide = x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
-  const Expr scaled = cast(x, wide) / cast(parameter(ctx, x, in(ctx, 1)), wide);
+  const Expr scaled = stored(cast(x, wide) / cast(parameter(ctx, x, stored(in(ctx, 1))), wide));
   if (is_integer(dtype)) {
     Expr y = emit(Op::round, scaled);
     if (ctx.has_input(2)) y = y + cast(parameter(ctx, x, in(ctx, 2)), wide);
@@ -73,9 +81,9 @@ void dynamic_quantize_linear(NodeContext& ctx) {
   const Expr low = minimum(reduce(x, "min", all, false), 0.0);
   const Expr span = (high - low) / 255.0;
   // All zeros: any scale serves, 0 would divide by itself.
-  const Expr scale = where(equal(span, 0.0), 1.0, span);
-  const Expr zero = cast(emit(Op::round, -low / scale), DType::kU8);
-  out(ctx, 0, cast(emit(Op::round, x / scale) + cast(zero, x.dtype()), DType::kU8));
+  const Expr scale = stored(where(equal(span, 0.0), 1.0, span));
+  const Expr zero = cast(emit(Op::round, stored(-low / scale)), DType::kU8);
+  out(ctx, 0, cast(emit(Op::round, stored(x / scale)) + cast(zero, x.dtype()), DType::kU8));
   out(ctx, 1, scale);
   out(ctx, 2, zero);
 }
