@@ -51,8 +51,11 @@ class Analysis {
       : node_(node), x_(operands), y_(*results[0]), bounds_(bounds), p_(precision_of(results[0]->dtype)) {}
 
   Bound run() {
+    if (node_.op == Op::shape) return {};  // extents do not depend on elements
     for (size_t i = 0; i < x_.size(); ++i) {
       if (bounds_[i] == nullptr || bounds_[i]->kind == Bound::Kind::kExact) continue;
+      // Attention blocks ask is_nan of their scores: where every error is finite, so is the answer known.
+      if (node_.op == Op::is_nan && all_finite(bounds_[i])) return {};
       // A data operand that only selects (condition, indices, shapes) must be exact.
       if (bounds_[i]->kind == Bound::Kind::kNone || !lives_in_f(x_[i]->dtype)) return none();
       exact_ = false;
@@ -87,6 +90,10 @@ class Analysis {
   }
 
  private:
+  static bool all_finite(const Bound* b) {
+    return b->kind == Bound::Kind::kElements &&
+           std::all_of(b->e->f.begin(), b->e->f.end(), [](double v) { return std::isfinite(v); });
+  }
   ArrayPtr error_of(size_t i) const {
     if (bounds_[i] != nullptr && bounds_[i]->kind == Bound::Kind::kElements) return bounds_[i]->e;
     return make_array(x_[i]->dtype, x_[i]->shape);

@@ -148,6 +148,15 @@ TEST(ElementBound, SoftmaxOfAProductHoldsForFloat32AndNotForTf32) {
   EXPECT_FALSE(compare(coarse, *reference[0], 1.0, &*bounds[0]).ok);
 }
 
+TEST(ElementBound, ExtentsOfAnInexactValueAreExact) {
+  Graph g;
+  const ValueId a = input(g, DType::kF32, {4, 4});
+  const ValueId p = emit(g, Op::matmul, {a, a}, {DType::kF32, {4, 4}});
+  const ValueId shape = emit(g, Op::shape, {p}, {DType::kI64, {2}});
+  g.outputs = {emit(g, Op::reshape, {p, shape}, {DType::kF32, {4, 4}})};
+  EXPECT_TRUE(element_bounds(g, {varied({4, 4}, 1)})[0]);
+}
+
 TEST(ElementBound, SaysNothingWhereItCannot) {
   Graph g;
   const ValueId a = input(g, DType::kF32, {4, 4});
