@@ -152,6 +152,21 @@ Index IndexTable::mul(Index a, Index b) {
   return make(Kind::kMul, a, b);
 }
 
+bool IndexTable::exact_quotient(const Dim& d, const Dim& c, Dim* quotient) {
+  if (c == Dim(0)) return false;
+  if (d.is_const() != c.is_const() && d.is_const()) return false;
+  *quotient = ir::floor_div(d, c);
+  return *quotient * c == d;
+}
+
+Index IndexTable::dim_index(const Dim& d, Index whole, Index part) {
+  const Source w = source_of(whole), p = source_of(part);
+  return extent(d, [w, p](const Facts& facts) {
+    const int64_t divisor = p(facts);
+    return divisor == 0 ? 0 : w(facts) / divisor;
+  });
+}
+
 Index IndexTable::div(Index a, Index b) {
   if (is_const(b, 1) || is_const(a, 0)) return a;
   if (is_const(a) && is_const(b) && node(b).value > 0) return constant(node(a).value / node(b).value);
@@ -160,6 +175,16 @@ Index IndexTable::div(Index a, Index b) {
   const Node left = node(a);
   Dim inner;
   if (left.kind == Kind::kDiv && dim_of(left.b, &inner) && dim_of(b, &d)) return div(left.a, mul(left.b, b));
+  Dim part, quotient;
+  // (x * c + y) / (c * m) = x / m where 0 <= y < c.
+  if (left.kind == Kind::kAdd && node(left.a).kind == Kind::kMul && dim_of(b, &d)) {
+    const Node product = node(left.a);
+    if (dim_of(product.b, &part) && below(left.b, part) && exact_quotient(d, part, &quotient))
+      return div(product.a, dim_index(quotient, b, product.b));
+  }
+  // (x % (c * m)) / c = (x / c) % m.
+  if (left.kind == Kind::kMod && dim_of(left.b, &part) && dim_of(b, &d) && exact_quotient(part, d, &quotient))
+    return mod(div(left.a, b), dim_index(quotient, left.b, b));
   return make(Kind::kDiv, a, b);
 }
 
@@ -169,6 +194,15 @@ Index IndexTable::mod(Index a, Index b) {
   if (is_const(a) && is_const(b) && node(b).value > 0) return constant(node(a).value % node(b).value);
   Dim d;
   if (dim_of(b, &d) && below(a, d)) return a;
+  const Node left = node(a);
+  Dim part, quotient;
+  // (x * c + y) % c = y where 0 <= y < c.
+  if (left.kind == Kind::kAdd && node(left.a).kind == Kind::kMul && dim_of(b, &d) && below(left.b, d) &&
+      dim_of(node(left.a).b, &part) && part == d)
+    return left.b;
+  // (x % (c * m)) % c = x % c.
+  if (left.kind == Kind::kMod && dim_of(left.b, &part) && dim_of(b, &d) && exact_quotient(part, d, &quotient))
+    return mod(left.a, b);
   return make(Kind::kMod, a, b);
 }
 

@@ -64,7 +64,10 @@ class IndexTable {
   Index intern(const std::string& key, Node node);
   bool dim_of(Index i, ir::Dim* dim) const;         // i is a constant or a Dim extent
   bool below(Index i, const ir::Dim& limit) const;  // i < limit is provable
-  bool upper_bound(Index i, ir::Dim* bound) const;  // some Dim that i is provably below
+  // d / c where that is exact and provable.
+  static bool exact_quotient(const ir::Dim& d, const ir::Dim& c, ir::Dim* quotient);
+  Index dim_index(const ir::Dim& d, Index whole, Index part);  // the extent d = whole / part
+  bool upper_bound(Index i, ir::Dim* bound) const;             // some Dim that i is provably below
   std::vector<Node> nodes_;
   std::map<std::string, int> ids_;
   Source source_of(Index i) const;

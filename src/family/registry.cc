@@ -8,6 +8,9 @@
 #include "family/pool/pool.h"
 #include "family/resize/resize.h"
 #include "family/row/row.h"
+#include "family/scan/scan.h"
+#include "family/scatter/scatter.h"
+#include "family/top_k/top_k.h"
 
 namespace thrice::family {
 
@@ -16,7 +19,9 @@ const std::vector<const Family*>& families() {
   static const ColumnFamily column;
   static const MapFamily map;
   // The planner asks in this order: heavy cores first, then reductions, then plain maps.
-  static const std::vector<const Family*> kAll = {&matmul_family(), &conv_family(), &pool_family(), &resize_family(), &row, &column, &map};
+  static const std::vector<const Family*> kAll = {
+      &matmul_family(), &conv_family(), &pool_family(),  &resize_family(),  &row,
+      &column,          &scan_family(), &top_k_family(), &scatter_family(), &map};
   return kAll;
 }
 

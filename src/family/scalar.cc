@@ -49,7 +49,15 @@ int64_t highest_int(DType t) {  // u64: the pattern of all ones
 std::string power(const ir::Node& node, DType base, DType exponent, const std::string& a,
                   const std::string& b) {
   if (is_float(base)) {
-    // A small whole exponent that is a literal is exact products, not a logarithm.
+    // A small whole exponent that is a literal is products, exact to a rounding and far cheaper.
+    for (const DType t : {DType::kF32, DType::kF64, DType::kI32, DType::kI64}) {
+      const auto is = [&](int64_t e) {
+        return b == (is_float(t) ? float_literal(t, static_cast<double>(e)) : int_literal(t, e));
+      };
+      if (is(1)) return a;
+      if (is(2)) return fmt::format("({0} * {0})", a);
+      if (is(3)) return fmt::format("({0} * {0} * {0})", a);
+    }
     const bool wide = base == DType::kF64;
     const std::string e = fmt::format("({}){}", wide ? "double" : "float", b);
     return call("pow", base, a + ", " + e);

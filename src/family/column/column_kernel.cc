@@ -51,6 +51,7 @@ class ColumnKernel {
 // Coordinates of the axes that make the row, from (lead, k): the list of axes is cut where the products
 // agree.
 Coords ColumnKernel::outer_coords(ValueId value, const RowAxes& axes) {
+  if (axes.flat) throw NotMatched{"an output's axes do not end where its columns do"};
   Coords coords(axes.outer.size() + axes.inner.size());
   for (size_t cut = axes.outer.size() + 1; cut-- > 0;) {
     Dim lead(1), kept(1);

@@ -62,6 +62,16 @@ bool joins(const ProgramDraft& original, const RowForm& form, ValueId value, con
   return !e.divides(j);
 }
 
+// A flat output: NotMatched where its rows do not lead back to the reductions'.
+void try_flat(const ProgramDraft& original, const RowForm& form, ValueId value, const RowAxes& axes) {
+  ProgramDraft draft(original.workload());
+  Emitter e(draft, "probe");
+  const Index row = row_variable(e, form, "row");
+  for (const auto& r : form.reductions) bind_reduction(e, r, row, "0");
+  const Index columns = e.index().extent(axes.columns, [](const Facts&) { return int64_t{1}; });
+  e.value(value, flat_coords(e, value, axes, row, e.index().var("j", axes.columns), columns));
+}
+
 void choose_cut(const ProgramDraft& draft, const RowForm& form, ValueId value, RowAxes& axes) {
   axes.cut = 0;
   while (axes.cut + 1 < axes.inner.size() && !joins(draft, form, value, axes, axes.cut)) ++axes.cut;
@@ -88,10 +98,23 @@ RowOutput place_output(const ProgramDraft& draft, const RowForm& form, size_t ou
       reason = refused.reason;
     }
   }
+  RowAxes flat;
+  flat.flat = true;
+  flat.columns =
+      product(draft.graph().value(form.reductions[0].input).type.shape, form.reductions[0].axes.inner);
+  for (size_t a = 0; a < shape.size(); ++a) flat.outer.push_back(a);
+  if (product(shape, flat.outer) == form.rows * flat.columns) {
+    try_flat(draft, form, y, flat);
+    return {output, flat};
+  }
   throw NotMatched{reason};
 }
 
 }  // namespace
+
+Coords flat_coords(Emitter& e, ValueId value, const RowAxes&, Index row, Index column, Index columns) {
+  return e.split(e.index().add(e.index().mul(row, columns), column), value);
+}
 
 Index row_variable(Emitter& e, const RowForm& form, const std::string& name) {
   if (form.rows.is_const() && form.rows.value() == 1) return e.constant(0);

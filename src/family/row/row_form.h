@@ -12,6 +12,10 @@ namespace thrice::family {
 struct RowAxes {
   std::vector<size_t> outer, inner;
   size_t cut = 0;  // inner[cut..] are joined to one loop; those before are loops of their own
+  // The value is rows after rows in memory, but no axis ends where a row does (a group of channels): all axes
+  // are outer, and coordinates come from row * columns + column.
+  bool flat = false;
+  ir::Dim columns;
 };
 
 struct Reduction {
@@ -43,6 +47,9 @@ std::set<ir::NodeId> reduction_nodes(const ir::Graph& graph);
 Coords row_coords(Emitter& e, ir::ValueId value, const RowAxes& axes, Index row);
 // Makes the reduction's result readable as `text` at the elements of this row; other elements throw
 // NotMatched.
+// Coordinates of a flat value.
+Coords flat_coords(Emitter& e, ir::ValueId value, const RowAxes& axes, Index row, Index column,
+                   Index columns);
 void bind_reduction(Emitter& e, const Reduction& reduction, Index row, const std::string& text);
 Index row_variable(Emitter& e, const RowForm& form, const std::string& name);
 

@@ -239,6 +239,17 @@ void RowKernel::arg_reduce(const Reduction& r) {
 
 void RowKernel::write(const RowOutput& output) {
   const ValueId y = draft_.graph().outputs[output.output];
+  if (output.axes.flat) {
+    std::vector<Index> dims;
+    const Reduction& first = form_.reductions[0];
+    for (const size_t a : first.axes.inner) dims.push_back(e_.dim(first.input, static_cast<int>(a)));
+    const Index columns = e_.product(dims);
+    const Index j = e_.open_loop(tid(), e_.text(columns), fmt::format("{}", stride()), output.axes.columns);
+    const Coords coords = flat_coords(e_, y, output.axes, row_, j, columns);
+    e_.store(output.output, coords, e_.value(y, coords));
+    e_.close();
+    return;
+  }
   Coords coords = row_coords(e_, y, output.axes, row_);
   if (output.axes.inner.empty()) {
     e_.open(stride() > 1 ? "if (TH_THREAD == 0)" : "");
@@ -308,7 +319,7 @@ bool can_stash(const ProgramDraft& draft, const RowForm& form) {
   if (kept.producer < 0 || form.outputs.size() != 1) return false;
   const ir::Value& y = graph.value(graph.outputs[form.outputs[0].output]);
   const RowAxes& a = form.outputs[0].axes;
-  if (!(y.type == kept.type) || y.type.dtype == DType::kF16 || y.type.dtype == DType::kBF16 ||
+  if (a.flat || !(y.type == kept.type) || y.type.dtype == DType::kF16 || y.type.dtype == DType::kBF16 ||
       y.type.dtype == DType::kBool || a.inner != last.axes.inner || a.cut != last.axes.cut)
     return false;
   try {
