@@ -4,7 +4,7 @@
 
 #include "family/choices.h"
 #include "family/column/column_kernel.h"
-#include "family/row/row_kernel.h"
+#include "family/row_kernel.h"
 
 namespace thrice::family {
 

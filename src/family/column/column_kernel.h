@@ -2,7 +2,7 @@
 // results. A work-item reduces several neighbouring columns at once and walks the reduced axes outside that
 // loop.
 #pragma once
-#include "family/row/row_form.h"
+#include "family/row_form.h"
 
 namespace thrice::family {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "family/choices.h"
-#include "family/row/row_kernel.h"
+#include "family/row_kernel.h"
 
 namespace thrice::family {
 

@@ -1,4 +1,4 @@
-#include "family/row/row_kernel.h"
+#include "family/row_kernel.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Text of a row kernel: one stage a reduction (each recomputes what comes before it), then the outputs.
 #pragma once
-#include "family/row/row_form.h"
+#include "family/row_form.h"
 
 namespace thrice::family {
 

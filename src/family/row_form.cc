@@ -1,4 +1,4 @@
-#include "family/row/row_form.h"
+#include "family/row_form.h"
 
 #include <fmt/format.h>
 
