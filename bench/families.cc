@@ -83,18 +83,19 @@ __attribute__((optimize("O2"))) void naive_matmul(const float* a, const float* b
 
 __attribute__((optimize("O2"))) void naive_conv(const float* x, const float* w, float* y, const Case& c,
                                                 int64_t oh, int64_t ow) {
-  const int64_t channels = c.x[1], h = c.x[2], width = c.x[3], outputs = c.w[0], cg = c.w[1], r = c.w[2],
-                s = c.w[3];
-  for (int64_t n = 0; n < c.x[0]; ++n)
+  const int64_t batch = c.x[0], channels = c.x[1], h = c.x[2], width = c.x[3], outputs = c.w[0], cg = c.w[1],
+                r = c.w[2], s = c.w[3], per_group = outputs / c.group;
+  const int64_t stride_y = c.strides[0], stride_x = c.strides[1], pad_y = c.pads[0], pad_x = c.pads[1];
+  for (int64_t n = 0; n < batch; ++n)
     for (int64_t o = 0; o < outputs; ++o)
       for (int64_t p = 0; p < oh; ++p)
         for (int64_t q = 0; q < ow; ++q) {
           float sum = 0;
-          const int64_t first = o / (outputs / c.group) * cg;
+          const int64_t first = o / per_group * cg;
           for (int64_t i = 0; i < cg; ++i)
             for (int64_t u = 0; u < r; ++u)
               for (int64_t v = 0; v < s; ++v) {
-                const int64_t iy = p * c.strides[0] + u - c.pads[0], ix = q * c.strides[1] + v - c.pads[1];
+                const int64_t iy = p * stride_y + u - pad_y, ix = q * stride_x + v - pad_x;
                 if (iy >= 0 && iy < h && ix >= 0 && ix < width)
                   sum += x[((n * channels + first + i) * h + iy) * width + ix] *
                          w[((o * cg + i) * r + u) * s + v];
