@@ -10,11 +10,13 @@ namespace {
 
 int64_t lanes_of(const DeviceSpec& device) { return std::clamp<int64_t>(device.warp_size, 4, 16); }
 
-// The largest of `choices` (descending) that wastes the fewest rows of `extent`.
+// The rows of a register tile that cover `extent` at the least cost.
 int64_t fitting(int64_t extent, std::initializer_list<int64_t> choices) {
   int64_t best = 1, best_total = -1;
   for (const int64_t c : choices) {
-    const int64_t total = (extent + c - 1) / c * c;
+    // A step costs its rows, and about one and a half more for loading the columns: wasted rows against fewer
+    // loads.
+    const int64_t total = (extent + c - 1) / c * (2 * c + 3);
     if (best_total < 0 || total < best_total) {
       best = c;
       best_total = total;

@@ -201,6 +201,8 @@ class FamilyRunner {
     target::DeviceSpec gpu = spec();
     gpu.is_cpu = false;
     gpu.has_f64 = true;
+    gpu.api = target::Api::kCuda;
+    if (f.illegal(w, schedule, gpu)) return;  // written for OpenCL alone, or too large for a card
     const std::string text = family::prelude(artifact::Language::kCuda) + f.emit(w, schedule, gpu).text;
     if (!cuda_seen_.emplace(text, true).second) return;
     for (const char* architecture : {"sm_80", "sm_90a"}) {
