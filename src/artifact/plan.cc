@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/json_depth.h"
 
 namespace thrice::artifact {
 namespace {
@@ -92,6 +93,8 @@ Plan from(const Json& json, int depth) {
 std::string Plan::to_json() const { return to(*this).dump(1); }
 
 Plan Plan::from_json(const std::string& text) {
+  constexpr int kMaxNesting = 8 * kMaxDepth;
+  if (nested_deeper_than(text, kMaxNesting)) corrupt("it is nested too deep");
   try {
     return from(Json::parse(text), 0);
   } catch (const nlohmann::json::exception& error) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/json_depth.h"
 #include "ir/check.h"
 
 namespace thrice::ir {
@@ -294,6 +295,8 @@ class Reader {
 SerializedGraph serialize(const Graph& graph) { return Writer().run(graph); }
 
 Graph deserialize(const std::string& json, const std::vector<Tensor>& constants) {
+  constexpr int kMaxNesting = 400;  // what the limits on bodies and extents above can need, and some
+  if (nested_deeper_than(json, kMaxNesting)) Reader::corrupt("it is nested too deep");
   try {
     Graph graph = Reader(constants).graph(Json::parse(json), 0);
     verify(graph);
