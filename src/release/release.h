@@ -10,7 +10,6 @@
 #include "artifact/kernel.h"
 #include "artifact/manifest.h"
 #include "artifact/plan.h"
-#include "exec/executable.h"
 #include "ir/graph.h"
 
 namespace thrice::release {
