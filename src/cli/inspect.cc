@@ -70,33 +70,49 @@ int run(const Arguments& arguments) {
     if (value.constant) weights += static_cast<double>(value.constant->bytes());
 
   if (arguments.has("--json")) {
-    nlohmann::json j = {{"model", graph.name}, {"operators", graph.origins.size()}, {"nodes", graph.nodes.size()}, {"weight_bytes", weights}};
+    nlohmann::json j = {{"model", graph.name},
+                        {"operators", graph.origins.size()},
+                        {"nodes", graph.nodes.size()},
+                        {"weight_bytes", weights}};
     const auto list = [&](const std::vector<ir::ValueId>& ids, const std::vector<std::string>& names) {
       nlohmann::json array = nlohmann::json::array();
       for (size_t i = 0; i < ids.size(); ++i)
-        array.push_back({{"name", names[i]}, {"dtype", dtype_name(graph.value(ids[i]).type.dtype)}, {"shape", ir::shape_str(graph.value(ids[i]).type.shape)}});
+        array.push_back({{"name", names[i]},
+                         {"dtype", dtype_name(graph.value(ids[i]).type.dtype)},
+                         {"shape", ir::shape_str(graph.value(ids[i]).type.shape)}});
       return array;
     };
     j["inputs"] = list(graph.inputs, graph.input_names);
     j["outputs"] = list(graph.outputs, graph.output_names);
     j["notes"] = notes;
     for (const auto& [op, row] : rows)
-      j["by_operator"][op] = {{"count", row.count}, {"bytes", row.bytes}, {"flops", row.flops}, {"length", row.is_variable ? "variable" : "fixed"}};
+      j["by_operator"][op] = {{"count", row.count},
+                              {"bytes", row.bytes},
+                              {"flops", row.flops},
+                              {"length", row.is_variable ? "variable" : "fixed"}};
     fmt::print("{}\n", j.dump(2));
     return 0;
   }
-  fmt::print("{}: {} operators, {} nodes, weights {}\n", graph.name.empty() ? "model" : graph.name, graph.origins.size(), graph.nodes.size(), report::bytes(weights));
+  fmt::print("{}: {} operators, {} nodes, weights {}\n", graph.name.empty() ? "model" : graph.name,
+             graph.origins.size(), graph.nodes.size(), report::bytes(weights));
   for (size_t i = 0; i < graph.inputs.size(); ++i)
-    fmt::print("  input  {} {} {}\n", graph.input_names[i], dtype_name(graph.value(graph.inputs[i]).type.dtype), ir::shape_str(graph.value(graph.inputs[i]).type.shape));
+    fmt::print("  input  {} {} {}\n", graph.input_names[i],
+               dtype_name(graph.value(graph.inputs[i]).type.dtype),
+               ir::shape_str(graph.value(graph.inputs[i]).type.shape));
   for (size_t i = 0; i < graph.outputs.size(); ++i)
-    fmt::print("  output {} {} {}\n", graph.output_names[i], dtype_name(graph.value(graph.outputs[i]).type.dtype), ir::shape_str(graph.value(graph.outputs[i]).type.shape));
+    fmt::print("  output {} {} {}\n", graph.output_names[i],
+               dtype_name(graph.value(graph.outputs[i]).type.dtype),
+               ir::shape_str(graph.value(graph.outputs[i]).type.shape));
   for (const std::string& note : notes) fmt::print("  assumed {}\n", note);
   std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.flops > b.second.flops; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.flops > b.second.flops; });
   report::Table table({"operator", "count", "MFLOP", "MB", "FLOP/byte", "lengths"});
   for (const auto& [op, row] : sorted)
-    table.add({op, std::to_string(row.count), fmt::format("{:.2f}", row.flops / 1e6), fmt::format("{:.2f}", row.bytes / 1e6),
-               row.bytes > 0 ? fmt::format("{:.2f}", row.flops / row.bytes) : "-", row.is_variable ? "variable" : "fixed"});
+    table.add({op, std::to_string(row.count), fmt::format("{:.2f}", row.flops / 1e6),
+               fmt::format("{:.2f}", row.bytes / 1e6),
+               row.bytes > 0 ? fmt::format("{:.2f}", row.flops / row.bytes) : "-",
+               row.is_variable ? "variable" : "fixed"});
   fmt::print("\n{}", table.str({0}));
   return 0;
 }
@@ -106,7 +122,12 @@ int run(const Arguments& arguments) {
 Command inspect_command() {
   std::vector<Option> options = model_options();
   options.push_back({"--graph", "", "print the intermediate form, one node a line"});
-  return {"inspect", "show a model's inputs, operators and work", "thrice inspect model.onnx --dims batch=1", {{"MODEL", "ONNX file"}}, options, run};
+  return {"inspect",
+          "show a model's inputs, operators and work",
+          "thrice inspect model.onnx --dims batch=1",
+          {{"MODEL", "ONNX file"}},
+          options,
+          run};
 }
 
 }  // namespace thrice::cli

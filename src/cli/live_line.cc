@@ -16,7 +16,9 @@ std::atomic<int> interrupts{0};
 void on_signal(int signal) {
   if (interrupts.fetch_add(1) > 0) _exit(128 + signal);
 }
-std::string minutes(double seconds) { return fmt::format("{}:{:02d}", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60); }
+std::string minutes(double seconds) {
+  return fmt::format("{}:{:02d}", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60);
+}
 }  // namespace
 
 LiveLine::LiveLine(bool quiet) : quiet_(quiet), is_terminal_(isatty(STDERR_FILENO) != 0) {
@@ -47,8 +49,10 @@ void LiveLine::show(const flow::Progress& p) {
   if (p.seconds_left >= 0) line += fmt::format("  {} left", minutes(p.seconds_left));
   if (!p.region.empty()) line += "  " + p.region;
   if (line.size() > 110) line = line.substr(0, 107) + "...";
-  if (is_terminal_) fmt::print(stderr, "\r\033[K{}", line);
-  else fmt::print(stderr, "{}\n", line);
+  if (is_terminal_)
+    fmt::print(stderr, "\r\033[K{}", line);
+  else
+    fmt::print(stderr, "{}\n", line);
   std::fflush(stderr);
 }
 

@@ -4,8 +4,9 @@
 
 namespace thrice::cli {
 
-// A listener that redraws one line on standard error while it is a terminal (at most 10 times a second); elsewhere it prints a line at each new phase. The first SIGINT or SIGTERM asks to
-// stop, the second ends the process at once (the tuning store is safe either way).
+// A listener that redraws one line on standard error while it is a terminal (at most 10 times a second);
+// elsewhere it prints a line at each new phase. The first SIGINT or SIGTERM asks to stop, the second ends the
+// process at once (the tuning store is safe either way).
 class LiveLine {
  public:
   explicit LiveLine(bool quiet);

@@ -1,4 +1,6 @@
 // thrice optimize: model file -> verified, faster release.
+#include "flow/optimize.h"
+
 #include <fmt/format.h>
 #include <thrice/status.h>
 
@@ -6,7 +8,6 @@
 #include "cli/live_line.h"
 #include "cli/model_options.h"
 #include "cli/session_options.h"
-#include "flow/optimize.h"
 #include "report/table.h"
 
 namespace thrice::cli {
@@ -14,25 +15,37 @@ namespace thrice::cli {
 namespace {
 
 void print_report(const flow::OptimizeReport& r) {
-  report::Table table({"region", "uses", "family", "tactic and parameters", "original us", "now us", "speed-up", "error", "of light"});
+  report::Table table({"region", "uses", "family", "tactic and parameters", "original us", "now us",
+                       "speed-up", "error", "of light"});
   for (const flow::RegionReport& g : r.regions) {
     const std::string tactic = g.schedule.substr(g.schedule.find('/') + 1);
-    table.add({g.name, std::to_string(g.uses), g.family, tactic, g.original_us >= 0 ? fmt::format("{:.1f}", g.original_us) : "-", fmt::format("{:.1f}", g.now_us),
-               g.original_us > 0 ? fmt::format("{:.2f}x", g.original_us / g.now_us) : "-", g.error >= 0 ? fmt::format("{:.1e}", g.error) : "-",
+    table.add({g.name, std::to_string(g.uses), g.family, tactic,
+               g.original_us >= 0 ? fmt::format("{:.1f}", g.original_us) : "-",
+               fmt::format("{:.1f}", g.now_us),
+               g.original_us > 0 ? fmt::format("{:.2f}x", g.original_us / g.now_us) : "-",
+               g.error >= 0 ? fmt::format("{:.1e}", g.error) : "-",
                g.light_share >= 0 ? fmt::format("{:.0f}%", 100 * g.light_share) : "-"});
   }
   fmt::print("{}\n", table.str({0, 2, 3}, 40));
   if (r.best_us > 0)
-    fmt::print("{} on {}: original {} -> {} = {:.2f}x, {:.1f} a second\n", r.model, r.device, report::microseconds(r.original_us), report::microseconds(r.best_us), r.speedup, r.throughput_per_s);
-  if (r.max_error >= 0) fmt::print("error {:.2e} of a limit of {:.2e} against float64: {}\n", r.max_error, r.error_limit, r.verified ? "verified" : "NOT verified");
+    fmt::print("{} on {}: original {} -> {} = {:.2f}x, {:.1f} a second\n", r.model, r.device,
+               report::microseconds(r.original_us), report::microseconds(r.best_us), r.speedup,
+               r.throughput_per_s);
+  if (r.max_error >= 0)
+    fmt::print("error {:.2e} of a limit of {:.2e} against float64: {}\n", r.max_error, r.error_limit,
+               r.verified ? "verified" : "NOT verified");
   if (r.peak_bytes >= 0)
-    fmt::print("device memory {} (original {}), weights {}; {} trials\n", report::bytes(static_cast<double>(r.peak_bytes)), report::bytes(static_cast<double>(r.original_peak_bytes)),
+    fmt::print("device memory {} (original {}), weights {}; {} trials\n",
+               report::bytes(static_cast<double>(r.peak_bytes)),
+               report::bytes(static_cast<double>(r.original_peak_bytes)),
                report::bytes(static_cast<double>(r.constant_bytes)), r.trials);
   std::string phases;
-  for (const flow::PhaseTime& p : r.phases) phases += fmt::format("{}{} {:.1f} s", phases.empty() ? "" : ", ", p.phase, p.seconds);
+  for (const flow::PhaseTime& p : r.phases)
+    phases += fmt::format("{}{} {:.1f} s", phases.empty() ? "" : ", ", p.phase, p.seconds);
   fmt::print("time: {}\n", phases);
   for (const std::string& note : r.notes) fmt::print("note: {}\n", note);
-  if (r.cancelled) fmt::print("stopped early: this is the best so far; run again to go on from the stored trials\n");
+  if (r.cancelled)
+    fmt::print("stopped early: this is the best so far; run again to go on from the stored trials\n");
   if (!r.release.empty()) fmt::print("release: {}\n", r.release);
 }
 
@@ -45,7 +58,8 @@ int run(const Arguments& arguments) {
   request.settings.max_trials = arguments.integer("--trials", request.settings.max_trials);
   request.settings.agent = arguments.get("--agent", request.settings.agent);
   request.settings.planner = arguments.get("--planner", request.settings.planner);
-  request.settings.seed = static_cast<uint64_t>(arguments.integer("--seed", static_cast<int64_t>(request.settings.seed)));
+  request.settings.seed =
+      static_cast<uint64_t>(arguments.integer("--seed", static_cast<int64_t>(request.settings.seed)));
   request.tune = !arguments.has("--no-tune");
   std::string output = arguments.get("--output", "");
   if (output.empty()) {
@@ -62,8 +76,10 @@ int run(const Arguments& arguments) {
     report = flow::optimize(request);
   }
   for (const std::string& note : assumed) report.notes.push_back("assumed " + note);
-  if (arguments.has("--json")) fmt::print("{}\n", report.to_json());
-  else print_report(report);
+  if (arguments.has("--json"))
+    fmt::print("{}\n", report.to_json());
+  else
+    print_report(report);
   return 0;
 }
 
@@ -72,16 +88,22 @@ int run(const Arguments& arguments) {
 Command optimize_command() {
   std::vector<Option> options = model_options();
   for (const Option& o : settings_options()) options.push_back(o);
-  for (const Option& o : std::vector<Option>{{"--output", "FILE", "release to write (default: MODEL's name with .thrice)"},
-                                             {"--budget", "TIME", "tuning time, e.g. 90s, 10m (default 10m)"},
-                                             {"--trials", "N", "most trials (default 1000)"},
-                                             {"--agent", "NAME", "greedy | random"},
-                                             {"--planner", "NAME", "greedy | original"},
-                                             {"--seed", "N", "random seed of agent and inputs (default 1)"},
-                                             {"--no-tune", "", "rule-chosen schedules only"},
-                                             {"--quiet", "", "no progress line"}})
+  for (const Option& o :
+       std::vector<Option>{{"--output", "FILE", "release to write (default: MODEL's name with .thrice)"},
+                           {"--budget", "TIME", "tuning time, e.g. 90s, 10m (default 10m)"},
+                           {"--trials", "N", "most trials (default 1000)"},
+                           {"--agent", "NAME", "greedy | random"},
+                           {"--planner", "NAME", "greedy | original"},
+                           {"--seed", "N", "random seed of agent and inputs (default 1)"},
+                           {"--no-tune", "", "rule-chosen schedules only"},
+                           {"--quiet", "", "no progress line"}})
     options.push_back(o);
-  return {"optimize", "make a verified, faster release of a model", "thrice optimize model.onnx --dims batch=1 --budget 2m --output model.thrice", {{"MODEL", "ONNX file"}}, options, run};
+  return {"optimize",
+          "make a verified, faster release of a model",
+          "thrice optimize model.onnx --dims batch=1 --budget 2m --output model.thrice",
+          {{"MODEL", "ONNX file"}},
+          options,
+          run};
 }
 
 }  // namespace thrice::cli

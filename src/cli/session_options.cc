@@ -48,11 +48,14 @@ bool is_release(const std::string& path) {
 std::unique_ptr<runtime::Session> open_session(const std::string& path, const flow::Settings& settings) {
   const backend::DevicePtr device = backend::open_device(settings.device);
   const auto release = std::make_shared<const release::Release>(release::read_release(path));
-  const auto cache = device->compiler() ? std::make_shared<jit::KernelCache>(device, settings.cache_folder + "/kernels") : nullptr;
+  const auto cache = device->compiler()
+                         ? std::make_shared<jit::KernelCache>(device, settings.cache_folder + "/kernels")
+                         : nullptr;
   return std::make_unique<runtime::Session>(device, release, flow::program_source(device, release, cache));
 }
 
-std::vector<ir::Tensor> inputs_from(const ir::Graph& graph, const Arguments& arguments, std::vector<std::string>* notes) {
+std::vector<ir::Tensor> inputs_from(const ir::Graph& graph, const Arguments& arguments,
+                                    std::vector<std::string>* notes) {
   std::vector<ir::Tensor> inputs(graph.inputs.size());
   std::vector<bool> given(graph.inputs.size(), false);
   size_t next = 0;
@@ -62,22 +65,30 @@ std::vector<ir::Tensor> inputs_from(const ir::Graph& graph, const Arguments& arg
     size_t i = next;
     if (at != std::string::npos) {
       const auto it = std::find(graph.input_names.begin(), graph.input_names.end(), text.substr(0, at));
-      if (it == graph.input_names.end()) throw Error(Code::kInvalidArgument, fmt::format("--input: the model has no input '{}'", text.substr(0, at)));
+      if (it == graph.input_names.end())
+        throw Error(Code::kInvalidArgument,
+                    fmt::format("--input: the model has no input '{}'", text.substr(0, at)));
       i = static_cast<size_t>(it - graph.input_names.begin());
       file = text.substr(at + 1);
     }
-    if (i >= inputs.size()) throw Error(Code::kInvalidArgument, fmt::format("--input: the model has only {} inputs", inputs.size()));
+    if (i >= inputs.size())
+      throw Error(Code::kInvalidArgument,
+                  fmt::format("--input: the model has only {} inputs", inputs.size()));
     inputs[i] = frontend::read_npy(file);
     given[i] = true;
     next = i + 1;
   }
   if (std::find(given.begin(), given.end(), false) == given.end()) return inputs;
   const ir::Bindings bindings = bindings_for(graph, arguments, notes);
-  const std::vector<ir::Tensor> random = ir::make_inputs(graph, bindings, ir::InputKind::kUniform, static_cast<uint64_t>(arguments.integer("--seed", 1)));
+  const std::vector<ir::Tensor> random = ir::make_inputs(
+      graph, bindings, ir::InputKind::kUniform, static_cast<uint64_t>(arguments.integer("--seed", 1)));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (given[i]) continue;
     inputs[i] = random[i];
-    if (notes) notes->push_back(fmt::format("input '{}' is random ({}): give one with --input {}=FILE.npy", graph.input_names[i], ir::shape_str(ir::to_shape(random[i].shape())), graph.input_names[i]));
+    if (notes)
+      notes->push_back(fmt::format("input '{}' is random ({}): give one with --input {}=FILE.npy",
+                                   graph.input_names[i], ir::shape_str(ir::to_shape(random[i].shape())),
+                                   graph.input_names[i]));
   }
   return inputs;
 }

@@ -40,8 +40,8 @@ class Family {
   virtual Refusal match(const Workload& workload) const = 0;
 
   // The rule-chosen schedule: what a user gets with no tuning (good on its own: aim within 20% of tuned).
-  // `facts` = concrete facts of the workload's inputs it is chosen for; the schedule must then be right for EVERY extent the symbols
-  // may take.
+  // `facts` = concrete facts of the workload's inputs it is chosen for; the schedule must then be right for
+  // EVERY extent the symbols may take.
   virtual Schedule default_schedule(const Workload& workload, const std::vector<Fact>& facts,
                                     const DeviceSpec& device) const = 0;
 

@@ -34,8 +34,10 @@ RunCheck check_run(exec::Executor& executor, const std::vector<ir::Tensor>& inpu
       if (found || event.code->step->kind != artifact::StepKind::kRegion) return;
       double inherited = 0;
       for (ir::ValueId v : event.code->workload.inputs)
-        if (const auto it = error_of.find(v); it != error_of.end()) inherited = std::max(inherited, it->second);
-      StepCheck step{event.segment, event.step, event.code->name, event.code->step->schedule.str(), 0, true, {}};
+        if (const auto it = error_of.find(v); it != error_of.end())
+          inherited = std::max(inherited, it->second);
+      StepCheck step{event.segment, event.step, event.code->name, event.code->step->schedule.str(), 0,
+                     true,          {}};
       for (ir::ValueId v : event.code->workload.outputs) {
         const auto it = reference.find(v);
         if (it == reference.end()) continue;

@@ -17,11 +17,13 @@ struct StepCheck {
 };
 struct RunCheck {
   std::vector<StepCheck> outputs;  // one a model output
-  std::vector<StepCheck> steps;    // with `bisect`: every region in order, up to and including the first wrong one
+  std::vector<StepCheck>
+      steps;  // with `bisect`: every region in order, up to and including the first wrong one
   bool ok = true;
 };
-// `bisect`: compares every region's results too, each against the oracle's value of the same tensor; the limit of a region is that of numerics.md with the error already present in its
-// operands allowed for twice. Costs the whole model in float64 with all values kept.
+// `bisect`: compares every region's results too, each against the oracle's value of the same tensor; the
+// limit of a region is that of numerics.md with the error already present in its operands allowed for twice.
+// Costs the whole model in float64 with all values kept.
 RunCheck check_run(exec::Executor& executor, const std::vector<ir::Tensor>& inputs, bool bisect);
 
 }  // namespace thrice::flow

@@ -16,7 +16,8 @@ artifact::Language language_of(const target::DeviceSpec& spec) {
   return spec.api == target::Api::kCuda ? artifact::Language::kCuda : artifact::Language::kOpenCL;
 }
 
-std::vector<artifact::ManifestTensor> tensors_of(const ir::Graph& graph, const std::vector<ir::ValueId>& ids, const std::vector<std::string>& names) {
+std::vector<artifact::ManifestTensor> tensors_of(const ir::Graph& graph, const std::vector<ir::ValueId>& ids,
+                                                 const std::vector<std::string>& names) {
   std::vector<artifact::ManifestTensor> tensors;
   for (size_t i = 0; i < ids.size(); ++i) {
     const ir::Type& type = graph.value(ids[i]).type;
@@ -27,35 +28,50 @@ std::vector<artifact::ManifestTensor> tensors_of(const ir::Graph& graph, const s
 
 }  // namespace
 
-exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<jit::KernelCache> cache, std::vector<BuiltProgram>* built) {
-  return [device, cache, built](const ir::Workload& workload, const family::Family& family, const artifact::Schedule& schedule) {
-    artifact::KernelSource source = codegen::generate(workload, family, schedule, device->spec(), language_of(device->spec()));
+exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<jit::KernelCache> cache,
+                                   std::vector<BuiltProgram>* built) {
+  return [device, cache, built](const ir::Workload& workload, const family::Family& family,
+                                const artifact::Schedule& schedule) {
+    artifact::KernelSource source =
+        codegen::generate(workload, family, schedule, device->spec(), language_of(device->spec()));
     const jit::KernelCache::Built result = cache->build(source);
     if (built) built->push_back({workload.hash, schedule.str(), std::move(source), result.binary});
     return result.program;
   };
 }
 
-exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<const release::Release> release, std::shared_ptr<jit::KernelCache> cache) {
-  return [device, release, cache](const ir::Workload& workload, const family::Family&, const artifact::Schedule& schedule) -> backend::ProgramPtr {
+exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<const release::Release> release,
+                                   std::shared_ptr<jit::KernelCache> cache) {
+  return [device, release, cache](const ir::Workload& workload, const family::Family&,
+                                  const artifact::Schedule& schedule) -> backend::ProgramPtr {
     const std::string text = schedule.str();
     for (const artifact::ManifestProgram& program : release->manifest.programs) {
       if (program.workload != workload.hash || program.schedule != text) continue;
       for (const artifact::KernelBinary& binary : release->binaries)
-        if (binary.key == program.source_key && binary.architecture == device->spec().architecture) return device->load(binary, program.kernels);
+        if (binary.key == program.source_key && binary.architecture == device->spec().architecture)
+          return device->load(binary, program.kernels);
       for (const artifact::KernelSource& source : release->sources)
-        if (source.key == program.source_key && source.language == language_of(device->spec()) && device->compiler() && cache) return cache->build(source).program;
+        if (source.key == program.source_key && source.language == language_of(device->spec()) &&
+            device->compiler() && cache)
+          return cache->build(source).program;
       std::string architectures;
       for (const artifact::KernelBinary& binary : release->binaries)
-        if (architectures.find(binary.architecture) == std::string::npos) architectures += (architectures.empty() ? "" : "; ") + binary.architecture;
-      throw Error(Code::kUnsupported, fmt::format("the release has no kernels for '{}' (it has: {}); optimize the model on this device, or with --target", device->spec().architecture, architectures));
+        if (architectures.find(binary.architecture) == std::string::npos)
+          architectures += (architectures.empty() ? "" : "; ") + binary.architecture;
+      throw Error(Code::kUnsupported, fmt::format("the release has no kernels for '{}' (it has: {}); "
+                                                  "optimize the model on this device, or with --target",
+                                                  device->spec().architecture, architectures));
     }
-    throw Error(Code::kCorrupt, fmt::format("the release has no program for workload {} with '{}'", workload.hash, text));
+    throw Error(Code::kCorrupt,
+                fmt::format("the release has no program for workload {} with '{}'", workload.hash, text));
   };
 }
 
-release::Release make_release(const OptimizeReport& report, backend::Device& device, std::shared_ptr<const ir::Graph> graph,
-                              std::shared_ptr<const artifact::Plan> plan, const std::vector<BuiltProgram>& built, const std::vector<std::string>& slow_steps) {
+release::Release make_release(const OptimizeReport& report, backend::Device& device,
+                              std::shared_ptr<const ir::Graph> graph,
+                              std::shared_ptr<const artifact::Plan> plan,
+                              const std::vector<BuiltProgram>& built,
+                              const std::vector<std::string>& slow_steps) {
   release::Release release;
   artifact::Manifest& m = release.manifest;
   m.product_version = THRICE_VERSION;
@@ -86,7 +102,8 @@ release::Release make_release(const OptimizeReport& report, backend::Device& dev
     sources.emplace(b.source.key, &b);
     programs.emplace(b.workload + " " + b.schedule, &b);
   }
-  for (const auto& [key, b] : programs) m.programs.push_back({b->workload, b->schedule, b->source.key, b->source.kernels});
+  for (const auto& [key, b] : programs)
+    m.programs.push_back({b->workload, b->schedule, b->source.key, b->source.kernels});
   for (const auto& [key, b] : sources) {
     release.sources.push_back(b->source);
     if (b->binary) release.binaries.push_back(*b->binary);
@@ -98,8 +115,10 @@ release::Release make_release(const OptimizeReport& report, backend::Device& dev
 
 std::string environment_json(backend::Device& device) {
   const target::DeviceSpec& spec = device.spec();
-  return nlohmann::json{{"device", spec.key()}, {"name", spec.name}, {"driver", spec.driver},
-                        {"compiler", device.compiler() ? device.compiler()->version() : "none"}, {"product", THRICE_VERSION}, {"record_schema", 1}}
+  return nlohmann::json{
+      {"device", spec.key()},      {"name", spec.name},
+      {"driver", spec.driver},     {"compiler", device.compiler() ? device.compiler()->version() : "none"},
+      {"product", THRICE_VERSION}, {"record_schema", 1}}
       .dump();
 }
 

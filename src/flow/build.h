@@ -19,13 +19,19 @@ struct BuiltProgram {
 };
 
 // Generates, builds (or finds in the cache) and loads; appends to `built` where given.
-exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<jit::KernelCache> cache, std::vector<BuiltProgram>* built);
+exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<jit::KernelCache> cache,
+                                   std::vector<BuiltProgram>* built);
 
-// Loads from a release: the binary of the device's architecture, else its PTX, else the source where the device has a compiler. Throws kUnsupported that lists the architectures inside.
-exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<const release::Release> release, std::shared_ptr<jit::KernelCache> cache);
+// Loads from a release: the binary of the device's architecture, else its PTX, else the source where the
+// device has a compiler. Throws kUnsupported that lists the architectures inside.
+exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<const release::Release> release,
+                                   std::shared_ptr<jit::KernelCache> cache);
 
-release::Release make_release(const OptimizeReport& report, backend::Device& device, std::shared_ptr<const ir::Graph> graph,
-                              std::shared_ptr<const artifact::Plan> plan, const std::vector<BuiltProgram>& built, const std::vector<std::string>& slow_steps);
+release::Release make_release(const OptimizeReport& report, backend::Device& device,
+                              std::shared_ptr<const ir::Graph> graph,
+                              std::shared_ptr<const artifact::Plan> plan,
+                              const std::vector<BuiltProgram>& built,
+                              const std::vector<std::string>& slow_steps);
 
 // What a time depends on beside the kernel: device, driver, compiler, product. JSON.
 std::string environment_json(backend::Device& device);

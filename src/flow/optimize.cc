@@ -22,7 +22,8 @@ namespace {
 
 std::string bindings_text(const ir::Bindings& bindings) {
   std::string text;
-  for (const auto& [symbol, value] : bindings) text += fmt::format("{}{}={}", text.empty() ? "" : " ", symbol, value);
+  for (const auto& [symbol, value] : bindings)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", symbol, value);
   return text;
 }
 
@@ -53,15 +54,18 @@ struct TimedStep {
   const artifact::PlanStep* step = nullptr;
   double us = 0;
 };
-std::map<int32_t, TimedStep> timed_steps(const artifact::Plan& plan, const std::vector<std::vector<double>>& times) {
+std::map<int32_t, TimedStep> timed_steps(const artifact::Plan& plan,
+                                         const std::vector<std::vector<double>>& times) {
   std::map<int32_t, TimedStep> by_node;
   for (size_t s = 0; s < plan.segments.size(); ++s)
     for (size_t i = 0; i < plan.segments[s].steps.size(); ++i)
-      for (int32_t n : plan.segments[s].steps[i].nodes) by_node[n] = {&plan.segments[s].steps[i], times[s][i]};
+      for (int32_t n : plan.segments[s].steps[i].nodes)
+        by_node[n] = {&plan.segments[s].steps[i], times[s][i]};
   return by_node;
 }
 // The original's steps that cover a region's nodes, each once, in order.
-std::vector<TimedStep> parts_of(const artifact::PlanStep& region, const std::map<int32_t, TimedStep>& original) {
+std::vector<TimedStep> parts_of(const artifact::PlanStep& region,
+                                const std::map<int32_t, TimedStep>& original) {
   std::vector<TimedStep> parts;
   for (int32_t n : region.nodes) {
     const auto it = original.find(n);
@@ -72,9 +76,11 @@ std::vector<TimedStep> parts_of(const artifact::PlanStep& region, const std::map
   return parts;
 }
 
-// A fused region that lost against its own operators one by one is taken apart again: never slower. Returns whether anything changed.
-bool keep_faster_side(const std::map<int32_t, TimedStep>& original, const std::vector<std::vector<double>>& times, artifact::Plan& plan, std::vector<std::string>& notes,
-                      const ir::Graph& graph) {
+// A fused region that lost against its own operators one by one is taken apart again: never slower. Returns
+// whether anything changed.
+bool keep_faster_side(const std::map<int32_t, TimedStep>& original,
+                      const std::vector<std::vector<double>>& times, artifact::Plan& plan,
+                      std::vector<std::string>& notes, const ir::Graph& graph) {
   bool changed = false;
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     std::vector<artifact::PlanStep> steps;
@@ -87,13 +93,16 @@ bool keep_faster_side(const std::map<int32_t, TimedStep>& original, const std::v
         apart += part.us;
         covered += part.step->nodes.size();
       }
-      const bool comparable = step.kind == artifact::StepKind::kRegion && parts.size() > 1 && covered == step.nodes.size();
+      const bool comparable =
+          step.kind == artifact::StepKind::kRegion && parts.size() > 1 && covered == step.nodes.size();
       if (!comparable || !(apart < 0.97 * times[s][i])) {
         steps.push_back(std::move(step));
         continue;
       }
       changed = true;
-      notes.push_back(fmt::format("{}: its operators one by one are faster ({:.1f} us against {:.1f} us); not fused", plan::region_name(graph, step.nodes), apart, times[s][i]));
+      notes.push_back(
+          fmt::format("{}: its operators one by one are faster ({:.1f} us against {:.1f} us); not fused",
+                      plan::region_name(graph, step.nodes), apart, times[s][i]));
       for (const TimedStep& part : parts) steps.push_back(*part.step);
     }
     plan.segments[s].steps = std::move(steps);
@@ -104,12 +113,16 @@ bool keep_faster_side(const std::map<int32_t, TimedStep>& original, const std::v
 void set_schedules(artifact::Plan& plan, const std::map<std::string, Tuned>& results) {
   for (auto& segment : plan.segments)
     for (auto& step : segment.steps)
-      if (const auto it = results.find(step.workload); step.kind == artifact::StepKind::kRegion && it != results.end()) step.schedule = it->second.schedule;
+      if (const auto it = results.find(step.workload);
+          step.kind == artifact::StepKind::kRegion && it != results.end())
+        step.schedule = it->second.schedule;
   for (auto& body : plan.bodies) set_schedules(body.plan[0], results);
 }
 
 // Every workload that the plan deploys, with its schedule in `results` (the default where it was not tuned).
-std::map<std::string, plan::PlannedWorkload> deployed(const artifact::Plan& plan, const std::map<std::string, plan::PlannedWorkload>& known, std::map<std::string, Tuned>& results) {
+std::map<std::string, plan::PlannedWorkload> deployed(
+    const artifact::Plan& plan, const std::map<std::string, plan::PlannedWorkload>& known,
+    std::map<std::string, Tuned>& results) {
   std::map<std::string, plan::PlannedWorkload> workloads;
   const auto collect = [&](const auto& self, const artifact::Plan& p) -> void {
     for (const auto& segment : p.segments)
@@ -126,10 +139,13 @@ std::map<std::string, plan::PlannedWorkload> deployed(const artifact::Plan& plan
   return workloads;
 }
 
-// Every region of the deployed plan with what its operators cost one by one, both read off whole executions of the model.
-void report_regions(const std::map<int32_t, TimedStep>& original, const artifact::Plan& plan, const std::vector<std::vector<double>>& times,
-                    const std::map<std::string, plan::PlannedWorkload>& workloads, const std::map<std::string, Tuned>& results, const ir::Graph& graph, const target::DeviceSpec& spec,
-                    OptimizeReport& report) {
+// Every region of the deployed plan with what its operators cost one by one, both read off whole executions
+// of the model.
+void report_regions(const std::map<int32_t, TimedStep>& original, const artifact::Plan& plan,
+                    const std::vector<std::vector<double>>& times,
+                    const std::map<std::string, plan::PlannedWorkload>& workloads,
+                    const std::map<std::string, Tuned>& results, const ir::Graph& graph,
+                    const target::DeviceSpec& spec, OptimizeReport& report) {
   std::map<std::string, RegionReport> regions;
   for (size_t s = 0; s < plan.segments.size(); ++s)
     for (size_t i = 0; i < plan.segments[s].steps.size(); ++i) {
@@ -155,11 +171,14 @@ void report_regions(const std::map<int32_t, TimedStep>& original, const artifact
     if (spec.bandwidth_gbs > 0 && spec.f32_gflops > 0 && r.now_us > 0) {
       const plan::PlannedWorkload& planned = workloads.at(hash);
       const family::Work work = family::count_work(planned.workload, planned.facts);
-      r.light_share = r.uses * std::max(work.bytes / (spec.bandwidth_gbs * 1e3), work.flops / (spec.f32_gflops * 1e3)) / r.now_us;
+      r.light_share =
+          r.uses * std::max(work.bytes / (spec.bandwidth_gbs * 1e3), work.flops / (spec.f32_gflops * 1e3)) /
+          r.now_us;
     }
     report.regions.push_back(r);
   }
-  std::stable_sort(report.regions.begin(), report.regions.end(), [](const RegionReport& a, const RegionReport& b) { return a.now_us > b.now_us; });
+  std::stable_sort(report.regions.begin(), report.regions.end(),
+                   [](const RegionReport& a, const RegionReport& b) { return a.now_us > b.now_us; });
 }
 
 }  // namespace
@@ -179,7 +198,8 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   report.target = device->spec().id;
   const bool runs = device->spec().api != target::Api::kNull;
 
-  auto graph = std::make_shared<ir::Graph>(phases.run("import", [&] { return frontend::import_model(request.model_path, request.import); }));
+  auto graph = std::make_shared<ir::Graph>(
+      phases.run("import", [&] { return frontend::import_model(request.model_path, request.import); }));
   phases.run("transform", [&] { return transform::run_transforms(*graph, {}); });
   stop_if_cancelled();
   const ir::Bindings bindings = request.bindings ? request.bindings(*graph) : ir::Bindings{};
@@ -189,10 +209,13 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   options.allow_slow = request.import.allow_slow;
   options.bindings = bindings;
   options.planner = "original";
-  const plan::PlanResult original = phases.run("plan", [&] { return plan::make_plan(*graph, device->spec(), options); });
+  const plan::PlanResult original =
+      phases.run("plan", [&] { return plan::make_plan(*graph, device->spec(), options); });
   options.planner = settings.planner;
-  plan::PlanResult planned = phases.run("plan", [&] { return plan::make_plan(*graph, device->spec(), options); });
-  for (const std::string& step : planned.slow_steps) report.notes.push_back("runs on the host (--allow-slow): " + step);
+  plan::PlanResult planned =
+      phases.run("plan", [&] { return plan::make_plan(*graph, device->spec(), options); });
+  for (const std::string& step : planned.slow_steps)
+    report.notes.push_back("runs on the host (--allow-slow): " + step);
   stop_if_cancelled();
 
   const auto cache = std::make_shared<jit::KernelCache>(device, settings.cache_folder + "/kernels");
@@ -205,8 +228,10 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     report.cancelled = listener.stop();
     if (request.release_path.empty()) return;
     phases.run("release", [&] {
-      release::write_release(request.release_path,
-                             make_release(report, *device, graph, std::make_shared<artifact::Plan>(planned.plan), built, planned.slow_steps));
+      release::write_release(
+          request.release_path,
+          make_release(report, *device, graph, std::make_shared<artifact::Plan>(planned.plan), built,
+                       planned.slow_steps));
       return 0;
     });
     report.release = request.release_path;
@@ -215,24 +240,32 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     std::string notice;
     store = std::make_unique<store::Store>(settings.store_path, &notice);
     if (!notice.empty()) report.notes.push_back(notice);
-    TuningContext context{device, &runner, store.get(), store->put_environment(environment_json(*device)), &settings, &listener, &results, &report.trials};
+    TuningContext context{
+        device,    &runner,   store.get(), store->put_environment(environment_json(*device)),
+        &settings, &listener, &results,    &report.trials};
     const double deadline_us = monotonic_us() + settings.budget_s * 1e6;
     spec = phases.run("probe", [&] { return measure::probe_peaks(*device, *cache); });
-    phases.run("build and check", [&] { return measure_defaults(context, planned.workloads, "build and check"), 0; });
-    if (request.tune && !listener.stop()) phases.run("tune", [&] { return tune(context, planned.workloads, deadline_us), 0; });
+    phases.run("build and check",
+               [&] { return measure_defaults(context, planned.workloads, "build and check"), 0; });
+    if (request.tune && !listener.stop())
+      phases.run("tune", [&] { return tune(context, planned.workloads, deadline_us), 0; });
     set_schedules(planned.plan, results);
 
     std::map<std::string, plan::PlannedWorkload> known = original.workloads;
     known.insert(planned.workloads.begin(), planned.workloads.end());
     exec::Executor plain(phases.run("build original", [&] {
-      return exec::make_executable(device, graph, std::make_shared<artifact::Plan>(original.plan), program_source(device, cache, nullptr));
+      return exec::make_executable(device, graph, std::make_shared<artifact::Plan>(original.plan),
+                                   program_source(device, cache, nullptr));
     }));
     const auto run_plan = [&](const artifact::Plan& plan, std::vector<BuiltProgram>* built) {
-      return std::make_unique<exec::Executor>(exec::make_executable(device, graph, std::make_shared<artifact::Plan>(plan), program_source(device, cache, built)));
+      return std::make_unique<exec::Executor>(exec::make_executable(
+          device, graph, std::make_shared<artifact::Plan>(plan), program_source(device, cache, built)));
     };
     phases.run("choose", [&] {
       const auto original_steps = timed_steps(original.plan, step_times(plain, bindings, settings.seed));
-      if (keep_faster_side(original_steps, step_times(*run_plan(planned.plan, nullptr), bindings, settings.seed), planned.plan, report.notes, *graph))
+      if (keep_faster_side(original_steps,
+                           step_times(*run_plan(planned.plan, nullptr), bindings, settings.seed),
+                           planned.plan, report.notes, *graph))
         set_schedules(planned.plan, results);
       return 0;
     });
@@ -243,12 +276,15 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     std::vector<BuiltProgram> built;
     const auto best = phases.run("build", [&] { return run_plan(planned.plan, &built); });
     report.constant_bytes = best->code().constant_bytes;
-    const ModelCheck check = phases.run("verify model", [&] { return check_model(*best, plain, bindings, settings.seed, listener); });
+    const ModelCheck check = phases.run(
+        "verify model", [&] { return check_model(*best, plain, bindings, settings.seed, listener); });
     report.verified = check.verified;
     report.max_error = check.max_error;
     report.error_limit = check.error_limit;
     report.notes.insert(report.notes.end(), check.notes.begin(), check.notes.end());
-    if (!check.verified) throw Error(Code::kWrongResult, "the optimized model is not right, nothing was released: " + check.reason);
+    if (!check.verified)
+      throw Error(Code::kWrongResult,
+                  "the optimized model is not right, nothing was released: " + check.reason);
     phases.run("time model", [&] {
       const auto times = time_models(*device, plain, *best, bindings, settings.seed);
       report.original_us = times[0].median_us;
@@ -258,7 +294,8 @@ OptimizeReport optimize(const OptimizeRequest& request) {
       report.speedup = report.original_us / report.best_us;
       report.throughput_per_s = 1e6 / report.best_us;
       const auto original_steps = timed_steps(original.plan, step_times(plain, bindings, settings.seed));
-      report_regions(original_steps, planned.plan, step_times(*best, bindings, settings.seed), known, results, *graph, spec, report);
+      report_regions(original_steps, planned.plan, step_times(*best, bindings, settings.seed), known, results,
+                     *graph, spec, report);
       return 0;
     });
     report.peak_bytes = best->peak_bytes();
@@ -268,7 +305,8 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   } else {
     report.notes.push_back("null device: nothing was run, timed or verified");
     std::vector<BuiltProgram> built;
-    exec::make_executable(device, graph, std::make_shared<artifact::Plan>(planned.plan), program_source(device, cache, &built));
+    exec::make_executable(device, graph, std::make_shared<artifact::Plan>(planned.plan),
+                          program_source(device, cache, &built));
     release_built(built);
   }
   return report;

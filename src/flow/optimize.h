@@ -14,21 +14,22 @@ namespace thrice::flow {
 struct OptimizeRequest {
   std::string model_path;
   frontend::ImportOptions import;
-  std::function<ir::Bindings(const ir::Graph&)> bindings;  // extents to tune and time at; must cover every input symbol
-  std::string release_path;                                // "" = write none
+  std::function<ir::Bindings(const ir::Graph&)>
+      bindings;              // extents to tune and time at; must cover every input symbol
+  std::string release_path;  // "" = write none
   Settings settings;
-  bool tune = true;                                        // false: rule-chosen schedules only
+  bool tune = true;  // false: rule-chosen schedules only
   Listener listener;
 };
 
 // One region of the deployed plan. Times are medians of one execution in microseconds.
 struct RegionReport {
   std::string name, family, schedule, workload;
-  int uses = 1;                    // regions of the model that share the workload
-  double original_us = -1;         // its operators one by one, default schedules; -1 = not measured
+  int uses = 1;             // regions of the model that share the workload
+  double original_us = -1;  // its operators one by one, default schedules; -1 = not measured
   double now_us = -1;
   double error = -1, error_limit = -1;
-  double light_share = -1;         // speed-of-light time / now_us; -1 = the device's peaks are not known
+  double light_share = -1;  // speed-of-light time / now_us; -1 = the device's peaks are not known
   int64_t trials = 0;
 };
 
@@ -47,7 +48,7 @@ struct OptimizeReport {
   int64_t peak_bytes = -1, original_peak_bytes = -1, constant_bytes = -1, arena_lower_bound = -1;
   std::vector<RegionReport> regions;  // by share of the model's time, largest first
   std::vector<PhaseTime> phases;
-  std::vector<std::string> notes;     // guesses, fallbacks, steps on the host: everything a user should know
+  std::vector<std::string> notes;  // guesses, fallbacks, steps on the host: everything a user should know
 
   std::string to_json() const;
 };

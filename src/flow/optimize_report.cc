@@ -36,7 +36,8 @@ std::string OptimizeReport::to_json() const {
   for (const PhaseTime& p : phases) j["phases"].push_back({{"phase", p.phase}, {"seconds", p.seconds}});
   j["regions"] = nlohmann::json::array();
   for (const RegionReport& r : regions) {
-    nlohmann::json row = {{"name", r.name}, {"family", r.family}, {"schedule", r.schedule}, {"workload", r.workload}, {"uses", r.uses}, {"trials", r.trials}};
+    nlohmann::json row = {{"name", r.name},         {"family", r.family}, {"schedule", r.schedule},
+                          {"workload", r.workload}, {"uses", r.uses},     {"trials", r.trials}};
     put(row, "original_us", r.original_us);
     put(row, "now_us", r.now_us);
     put(row, "error", r.error);

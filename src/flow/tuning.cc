@@ -27,7 +27,8 @@ std::string shape_key(const PlannedWorkload& planned) {
       if (!shape[axis].is_const()) values[shape[axis].str()] = concrete[axis].value();
   }
   std::string key;
-  for (const auto& [symbol, value] : values) key += fmt::format("{}{}={}", key.empty() ? "" : " ", symbol, value);
+  for (const auto& [symbol, value] : values)
+    key += fmt::format("{}{}={}", key.empty() ? "" : " ", symbol, value);
   return key;
 }
 
@@ -43,7 +44,8 @@ class Oracles {
         std::rotate(kept_.begin(), it, it + 1);
         return *kept_.front().second;
       }
-    kept_.emplace_front(planned.workload.hash, std::make_unique<measure::Oracle>(planned.workload, planned.facts));
+    kept_.emplace_front(planned.workload.hash,
+                        std::make_unique<measure::Oracle>(planned.workload, planned.facts));
     if (kept_.size() > kKept) kept_.pop_back();
     return *kept_.front().second;
   }
@@ -52,11 +54,13 @@ class Oracles {
   std::deque<std::pair<std::string, std::unique_ptr<measure::Oracle>>> kept_;
 };
 
-Measurement run_trial(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule, Oracles& oracles, double give_up_us) {
+Measurement run_trial(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule,
+                      Oracles& oracles, double give_up_us) {
   measure::TrialOptions options;
   options.seed = c.settings->seed + static_cast<uint64_t>(*c.trials);
   options.give_up_us = give_up_us;
-  const measure::TrialResult trial = c.runner->run(planned.workload, *planned.family, schedule, oracles.of(planned), options);
+  const measure::TrialResult trial =
+      c.runner->run(planned.workload, *planned.family, schedule, oracles.of(planned), options);
   ++*c.trials;
   if (c.store) {
     artifact::TuningRecord record;
@@ -83,11 +87,14 @@ double estimated_speedup(const TuningContext& c, const std::map<std::string, Pla
   return now > 0 ? before / now : 0;
 }
 
-bool is_verified(const Measurement& m) { return m.outcome == Outcome::kOk && m.error >= 0 && m.error <= m.error_limit; }
+bool is_verified(const Measurement& m) {
+  return m.outcome == Outcome::kOk && m.error >= 0 && m.error <= m.error_limit;
+}
 
 }  // namespace
 
-void measure_defaults(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads, const std::string& phase) {
+void measure_defaults(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads,
+                      const std::string& phase) {
   Oracles oracles;
   int64_t done = 0;
   for (const auto& [hash, planned] : workloads) {
@@ -100,17 +107,21 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
     std::optional<artifact::TuningRecord> known_default, known_best;
     if (c.store) {
       for (artifact::TuningRecord& r : c.store->records(hash, c.environment))
-        if (r.shape == shape && r.schedule == planned.schedule && is_verified(r.measurement)) known_default = std::move(r);
+        if (r.shape == shape && r.schedule == planned.schedule && is_verified(r.measurement))
+          known_default = std::move(r);
       known_best = c.store->best(hash, c.environment, shape);
     }
-    tuned.by_default = known_default ? known_default->measurement : run_trial(c, planned, planned.schedule, oracles, 0);
+    tuned.by_default =
+        known_default ? known_default->measurement : run_trial(c, planned, planned.schedule, oracles, 0);
     if (!known_default) ++tuned.trials;
     if (tuned.by_default.outcome != Outcome::kOk)
       throw Error(tuned.by_default.outcome == Outcome::kWrong ? Code::kWrongResult : Code::kInternal,
-                  fmt::format("default schedule '{}' of region '{}' failed ({}): {}", planned.schedule.str(), planned.uses.front(),
-                              outcome_name(tuned.by_default.outcome), tuned.by_default.message));
+                  fmt::format("default schedule '{}' of region '{}' failed ({}): {}", planned.schedule.str(),
+                              planned.uses.front(), outcome_name(tuned.by_default.outcome),
+                              tuned.by_default.message));
     tuned.best = tuned.by_default;
-    // A stored winner is legal only where this version's family still says so; it is taken without a trial because its record was verified in this very environment.
+    // A stored winner is legal only where this version's family still says so; it is taken without a trial
+    // because its record was verified in this very environment.
     if (known_best && known_best->measurement.time_us < 0.99 * tuned.best.time_us &&
         !planned.family->illegal(planned.workload, known_best->schedule, c.device->spec())) {
       tuned.schedule = known_best->schedule;
@@ -120,7 +131,8 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
   }
 }
 
-void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads, double deadline_us) {
+void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads,
+          double deadline_us) {
   struct Work {
     const PlannedWorkload* planned;
     Tuned* tuned;
@@ -136,8 +148,10 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
     Work& work = works.emplace_back();
     work.planned = &planned;
     work.tuned = &it->second;
-    work.space = std::make_unique<tune::LegalSpace>(planned.workload, *planned.family, planned.facts, c.device->spec());
-    work.agent = tune::make_agent(c.settings->agent, *work.space, c.settings->seed ^ std::stoull(hash.substr(0, 16), nullptr, 16));
+    work.space = std::make_unique<tune::LegalSpace>(planned.workload, *planned.family, planned.facts,
+                                                    c.device->spec());
+    work.agent = tune::make_agent(c.settings->agent, *work.space,
+                                  c.settings->seed ^ std::stoull(hash.substr(0, 16), nullptr, 16));
     work.agent->tell({planned.schedule, it->second.by_default});
     if (!(it->second.schedule == planned.schedule)) work.agent->tell({it->second.schedule, it->second.best});
     if (c.store)
@@ -152,8 +166,8 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
     const int chosen = tune::next_workload(standings);
     if (chosen < 0) break;
     Work& work = works[static_cast<size_t>(chosen)];
-    c.listener->tell({"tune", work.planned->uses.front(), *c.trials, c.settings->max_trials, estimated_speedup(c, workloads),
-                      (deadline_us - monotonic_us()) / 1e6});
+    c.listener->tell({"tune", work.planned->uses.front(), *c.trials, c.settings->max_trials,
+                      estimated_speedup(c, workloads), (deadline_us - monotonic_us()) / 1e6});
     const std::vector<Schedule> candidates = work.agent->ask(1);
     if (candidates.empty()) {
       work.standing.exhausted = true;
@@ -167,8 +181,9 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
     ++work.standing.trials_without_gain;
     if (!is_verified(m) || !(m.time_us < work.tuned->best.time_us)) continue;
     // A promising candidate meets the current best face to face before it replaces it.
-    const std::vector<measure::Timing> duel = c.runner->compare(work.planned->workload, *work.planned->family,
-                                                                {work.tuned->schedule, candidates[0]}, oracles.of(*work.planned), {});
+    const std::vector<measure::Timing> duel =
+        c.runner->compare(work.planned->workload, *work.planned->family,
+                          {work.tuned->schedule, candidates[0]}, oracles.of(*work.planned), {});
     const double gain = duel[0].median_us - duel[1].median_us;
     const double doubt = std::max(0.01 * duel[0].median_us, duel[0].spread_us + duel[1].spread_us);
     if (!(gain > doubt)) continue;
@@ -181,7 +196,8 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
   }
 }
 
-void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads, std::vector<std::string>& notes) {
+void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads,
+             std::vector<std::string>& notes) {
   Oracles oracles;
   int64_t done = 0;
   for (const auto& [hash, planned] : workloads) {
@@ -194,17 +210,20 @@ void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload
       options.gate = measure::Gate::kFull;
       options.seed = c.settings->seed + 7919;  // seeds that no screening used
       options.timing = {0, 1, 0};              // judged here, timed elsewhere
-      const Measurement m = c.runner->run(planned.workload, *planned.family, tuned.schedule, oracles.of(planned), options).measurement;
+      const Measurement m =
+          c.runner->run(planned.workload, *planned.family, tuned.schedule, oracles.of(planned), options)
+              .measurement;
       if (m.outcome == Outcome::kOk) {
         tuned.best.error = m.error;
         tuned.best.error_limit = m.error_limit;
         break;
       }
       if (is_fallback || tuned.schedule == planned.schedule)
-        throw Error(Code::kWrongResult, fmt::format("default schedule '{}' of region '{}' fails the full gate: {}", planned.schedule.str(),
-                                                    planned.uses.front(), m.message));
-      notes.push_back(fmt::format("{}: '{}' passed screening but not the full gate ({}); the default is used", planned.uses.front(),
-                                  tuned.schedule.str(), m.message));
+        throw Error(Code::kWrongResult,
+                    fmt::format("default schedule '{}' of region '{}' fails the full gate: {}",
+                                planned.schedule.str(), planned.uses.front(), m.message));
+      notes.push_back(fmt::format("{}: '{}' passed screening but not the full gate ({}); the default is used",
+                                  planned.uses.front(), tuned.schedule.str(), m.message));
       tuned.schedule = planned.schedule;
       tuned.best = tuned.by_default;
     }

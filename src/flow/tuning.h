@@ -26,19 +26,27 @@ struct TuningContext {
   std::string environment;        // key in the store
   const Settings* settings = nullptr;
   const Listener* listener = nullptr;
-  std::map<std::string, Tuned>* results = nullptr;  // by workload hash; kept by the caller so that a cancelled run has what there is
+  std::map<std::string, Tuned>* results =
+      nullptr;  // by workload hash; kept by the caller so that a cancelled run has what there is
   int64_t* trials = nullptr;
 };
 
-// Measures each workload's default (from the store where a verified record of this environment and shape exists). Wrong defaults are reported as kWrongResult: a default must be right.
-void measure_defaults(const TuningContext& context, const std::map<std::string, plan::PlannedWorkload>& workloads, const std::string& phase);
+// Measures each workload's default (from the store where a verified record of this environment and shape
+// exists). Wrong defaults are reported as kWrongResult: a default must be right.
+void measure_defaults(const TuningContext& context,
+                      const std::map<std::string, plan::PlannedWorkload>& workloads,
+                      const std::string& phase);
 
-// Spends the budget: each round goes to the workload with the largest share of model time x predicted gain; finalists are compared interleaved and a candidate replaces the default only
-// when it is faster by more than 1% plus the spread.
-void tune(const TuningContext& context, const std::map<std::string, plan::PlannedWorkload>& workloads, double deadline_us);
+// Spends the budget: each round goes to the workload with the largest share of model time x predicted gain;
+// finalists are compared interleaved and a candidate replaces the default only when it is faster by more than
+// 1% plus the spread.
+void tune(const TuningContext& context, const std::map<std::string, plan::PlannedWorkload>& workloads,
+          double deadline_us);
 
-// The full gate (all kinds of input, hidden seeds) for every schedule that will be deployed; one that fails it is replaced by the default, with a note. Throws kWrongResult where a default fails.
-void confirm(const TuningContext& context, const std::map<std::string, plan::PlannedWorkload>& workloads, std::vector<std::string>& notes);
+// The full gate (all kinds of input, hidden seeds) for every schedule that will be deployed; one that fails
+// it is replaced by the default, with a note. Throws kWrongResult where a default fails.
+void confirm(const TuningContext& context, const std::map<std::string, plan::PlannedWorkload>& workloads,
+             std::vector<std::string>& notes);
 
 // "s0=1 s1=320": the symbols of a workload at its facts; key of records.
 std::string shape_key(const plan::PlannedWorkload& workload);

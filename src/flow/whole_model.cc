@@ -14,11 +14,13 @@ namespace {
 
 std::string bindings_text(const ir::Bindings& bindings) {
   std::string text;
-  for (const auto& [symbol, value] : bindings) text += fmt::format("{}{}={}", text.empty() ? "" : " ", symbol, value);
+  for (const auto& [symbol, value] : bindings)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", symbol, value);
   return text.empty() ? "fixed shapes" : text;
 }
 
-// The tuned extents, and for free symbols shorter ones: every symbol halved, and an odd length just above half.
+// The tuned extents, and for free symbols shorter ones: every symbol halved, and an odd length just above
+// half.
 std::vector<ir::Bindings> cases_of(const ir::Bindings& bindings) {
   std::vector<ir::Bindings> cases{bindings};
   if (bindings.empty()) return cases;
@@ -47,7 +49,8 @@ std::vector<exec::Operand> on_device(exec::Executor& executor, const std::vector
 
 }  // namespace
 
-ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir::Bindings& bindings, uint64_t seed, const Listener& listener) {
+ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir::Bindings& bindings,
+                       uint64_t seed, const Listener& listener) {
   const ir::Graph& graph = *best.code().graph;
   ModelCheck check;
   check.verified = true;
@@ -55,7 +58,8 @@ ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir:
   double worst_share = -1;
   for (const ir::Bindings& at : cases_of(bindings)) {
     for (const ir::InputKind kind : {ir::InputKind::kNormal, ir::InputKind::kUniform}) {
-      if (!is_first && kind == ir::InputKind::kUniform && at != bindings) continue;  // lengths are what the further cases are for
+      if (!is_first && kind == ir::InputKind::kUniform && at != bindings)
+        continue;  // lengths are what the further cases are for
       listener.tell({"verify model", bindings_text(at), 0, 0, 0, -1});
       std::vector<ir::ArrayPtr> reference;
       std::vector<ir::Tensor> inputs;
@@ -66,7 +70,8 @@ ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir:
         reference = ir::evaluate_graph(graph, arrays);
       } catch (const Error& e) {
         if (is_first || at == bindings) throw;
-        check.notes.push_back(fmt::format("not verified at {}: the model itself refuses it ({})", bindings_text(at), e.what()));
+        check.notes.push_back(
+            fmt::format("not verified at {}: the model itself refuses it ({})", bindings_text(at), e.what()));
         continue;
       }
       is_first = false;
@@ -83,7 +88,8 @@ ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir:
         }
         if (!c.ok && check.verified) {
           check.verified = false;
-          check.reason = fmt::format("output '{}' at {} with {} inputs: {}", graph.output_names[o], bindings_text(at), ir::input_kind_name(kind), c.reason);
+          check.reason = fmt::format("output '{}' at {} with {} inputs: {}", graph.output_names[o],
+                                     bindings_text(at), ir::input_kind_name(kind), c.reason);
         }
       }
     }
@@ -92,25 +98,39 @@ ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir:
   return check;
 }
 
-std::vector<measure::Timing> time_models(backend::Device& device, exec::Executor& original, exec::Executor& best, const ir::Bindings& bindings, uint64_t seed) {
-  const std::vector<ir::Tensor> inputs = ir::make_inputs(*best.code().graph, bindings, ir::InputKind::kUniform, seed);
+std::vector<measure::Timing> time_models(backend::Device& device, exec::Executor& original,
+                                         exec::Executor& best, const ir::Bindings& bindings, uint64_t seed) {
+  const std::vector<ir::Tensor> inputs =
+      ir::make_inputs(*best.code().graph, bindings, ir::InputKind::kUniform, seed);
   const auto a = on_device(original, inputs), b = on_device(best, inputs);
   measure::TimingOptions options;
   options.max_total_us = 3e6;
   // Each on its own stream; a run ends with a synchronization, as a caller who waits for the answer sees it.
   return measure::time_interleaved(device, best.stream(),
-                                   {[&] { original.run(a); original.synchronize(); }, [&] { best.run(b); best.synchronize(); }}, options);
+                                   {[&] {
+                                      original.run(a);
+                                      original.synchronize();
+                                    },
+                                    [&] {
+                                      best.run(b);
+                                      best.synchronize();
+                                    }},
+                                   options);
 }
 
-std::vector<std::vector<double>> step_times(exec::Executor& executor, const ir::Bindings& bindings, uint64_t seed) {
+std::vector<std::vector<double>> step_times(exec::Executor& executor, const ir::Bindings& bindings,
+                                            uint64_t seed) {
   constexpr int kRuns = 5;
-  const std::vector<ir::Tensor> inputs = ir::make_inputs(*executor.code().graph, bindings, ir::InputKind::kUniform, seed);
+  const std::vector<ir::Tensor> inputs =
+      ir::make_inputs(*executor.code().graph, bindings, ir::InputKind::kUniform, seed);
   const auto operands = on_device(executor, inputs);
   executor.run(operands);
   std::vector<std::vector<std::vector<double>>> samples(executor.code().segments.size());
   for (size_t s = 0; s < samples.size(); ++s) samples[s].resize(executor.code().segments[s].steps.size());
   exec::RunOptions options;
-  options.observe = [&](const exec::StepEvent& event) { samples[event.segment][event.step].push_back(event.device_us); };
+  options.observe = [&](const exec::StepEvent& event) {
+    samples[event.segment][event.step].push_back(event.device_us);
+  };
   for (int run = 0; run < kRuns; ++run) executor.run(operands, options);
   std::vector<std::vector<double>> medians(samples.size());
   for (size_t s = 0; s < samples.size(); ++s)

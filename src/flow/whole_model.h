@@ -16,14 +16,18 @@ struct ModelCheck {
   std::string reason;                     // of the first failure
   std::vector<std::string> notes;         // extents that were tried, or skipped and why
 };
-// Compares `best` with the float64 oracle at the bindings (normal and uniform inputs) and, where symbols are free, at shorter lengths. The limit allows what the ordinary float32 operators
+// Compares `best` with the float64 oracle at the bindings (normal and uniform inputs) and, where symbols are
+// free, at shorter lengths. The limit allows what the ordinary float32 operators
 // (`original`) get on the same inputs (numerics.md).
-ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir::Bindings& bindings, uint64_t seed, const Listener& listener);
+ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir::Bindings& bindings,
+                       uint64_t seed, const Listener& listener);
 
 // Interleaved: original, best, original, best ...
-std::vector<measure::Timing> time_models(backend::Device& device, exec::Executor& original, exec::Executor& best, const ir::Bindings& bindings, uint64_t seed);
+std::vector<measure::Timing> time_models(backend::Device& device, exec::Executor& original,
+                                         exec::Executor& best, const ir::Bindings& bindings, uint64_t seed);
 
 // Time of every step of one execution, by (segment, step): medians of a few runs.
-std::vector<std::vector<double>> step_times(exec::Executor& executor, const ir::Bindings& bindings, uint64_t seed);
+std::vector<std::vector<double>> step_times(exec::Executor& executor, const ir::Bindings& bindings,
+                                            uint64_t seed);
 
 }  // namespace thrice::flow

@@ -35,10 +35,13 @@ target::DeviceSpec probe_peaks(backend::Device& device, jit::KernelCache& cache)
 
   const auto stream = device.make_stream();
   const size_t bytes = static_cast<size_t>(kCopyElements) * sizeof(float);
-  const backend::BufferPtr from = device.allocate(bytes), to = device.allocate(bytes), extents = device.allocate(2 * backend::kAlignment);
+  const backend::BufferPtr from = device.allocate(bytes), to = device.allocate(bytes),
+                           extents = device.allocate(2 * backend::kAlignment);
   stream->fill({from, 0, bytes}, std::byte{0});
-  const std::vector<int32_t> copy_count{static_cast<int32_t>(kCopyElements)}, rounds{static_cast<int32_t>(kRounds)};
-  const backend::BufferSpan copy_extents{extents, 0, sizeof(int32_t)}, madd_extents{extents, backend::kAlignment, sizeof(int32_t)};
+  const std::vector<int32_t> copy_count{static_cast<int32_t>(kCopyElements)},
+      rounds{static_cast<int32_t>(kRounds)};
+  const backend::BufferSpan copy_extents{extents, 0, sizeof(int32_t)},
+      madd_extents{extents, backend::kAlignment, sizeof(int32_t)};
   stream->copy_to_device(copy_extents, std::as_bytes(std::span(copy_count)));
   stream->copy_to_device(madd_extents, std::as_bytes(std::span(rounds)));
 
@@ -54,7 +57,8 @@ target::DeviceSpec probe_peaks(backend::Device& device, jit::KernelCache& cache)
     recorded.extents = where;
     return recorded;
   };
-  spec.bandwidth_gbs = 2.0 * static_cast<double>(bytes) / (best_us(device, *stream, launch(0, copy_count, copy_extents)) * 1e3);
+  spec.bandwidth_gbs = 2.0 * static_cast<double>(bytes) /
+                       (best_us(device, *stream, launch(0, copy_count, copy_extents)) * 1e3);
   const double flops = 2.0 * static_cast<double>(blocks * kThreads * kRounds * kChains);
   spec.f32_gflops = flops / (best_us(device, *stream, launch(1, rounds, madd_extents)) * 1e3);
   spec.peaks_source = "probe";

@@ -18,13 +18,16 @@ using json = nlohmann::json;
 namespace {
 
 constexpr size_t kTensorAlignment = 64;
-constexpr size_t kMaxSourceBytes = size_t{256} << 20;  // of all kernel texts unpacked; real releases have a few MiB
+constexpr size_t kMaxSourceBytes = size_t{256}
+                                   << 20;  // of all kernel texts unpacked; real releases have a few MiB
 
 std::vector<std::byte> to_bytes(const std::string& text) {
   const auto* data = reinterpret_cast<const std::byte*>(text.data());
   return {data, data + text.size()};
 }
-std::string to_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string to_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 std::vector<std::byte> compress(const std::string& text) {
   std::vector<std::byte> out(ZSTD_compressBound(text.size()));
@@ -36,17 +39,22 @@ std::vector<std::byte> compress(const std::string& text) {
 std::string decompress(std::span<const std::byte> bytes, const std::string& section) {
   const unsigned long long size = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > kMaxSourceBytes)
-    throw Error(Code::kCorrupt, fmt::format("release: section '{}' does not unpack to a sensible size", section));
+    throw Error(Code::kCorrupt,
+                fmt::format("release: section '{}' does not unpack to a sensible size", section));
   std::string text(static_cast<size_t>(size), '\0');
   const size_t n = ZSTD_decompress(text.data(), text.size(), bytes.data(), bytes.size());
-  if (ZSTD_isError(n) || n != text.size()) throw Error(Code::kCorrupt, fmt::format("release: section '{}' does not unpack", section));
+  if (ZSTD_isError(n) || n != text.size())
+    throw Error(Code::kCorrupt, fmt::format("release: section '{}' does not unpack", section));
   return text;
 }
 
 std::string weights_index(const std::vector<ir::Tensor>& tensors, std::vector<std::byte>& weights) {
   json list = json::array();
   for (const ir::Tensor& t : tensors) {
-    if (t.dtype() == DType::kString) throw Error(Code::kUnsupported, "a release cannot hold string constants yet; models with string tensors run on the host only");
+    if (t.dtype() == DType::kString)
+      throw Error(
+          Code::kUnsupported,
+          "a release cannot hold string constants yet; models with string tensors run on the host only");
     weights.resize((weights.size() + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment);
     list.push_back({{"dtype", dtype_name(t.dtype())}, {"shape", t.shape()}, {"offset", weights.size()}});
     weights.insert(weights.end(), t.data(), t.data() + t.bytes());
@@ -65,28 +73,39 @@ std::vector<ir::Tensor> read_weights(const std::string& index, const Container& 
     const size_t width = dtype_bytes(dtype);
     if (width == 0 || offset > bytes.size() || static_cast<uint64_t>(count) > (bytes.size() - offset) / width)
       throw Error(Code::kCorrupt, "release: a weight reaches beyond its section");
-    tensors.emplace_back(dtype, shape, bytes.subspan(static_cast<size_t>(offset), static_cast<size_t>(count) * width), container.bytes);
+    tensors.emplace_back(dtype, shape,
+                         bytes.subspan(static_cast<size_t>(offset), static_cast<size_t>(count) * width),
+                         container.bytes);
   }
   return tensors;
 }
 
 std::string sources_json(const std::vector<artifact::KernelSource>& sources) {
   json list = json::array();
-  for (const auto& s : sources) list.push_back({{"language", artifact::language_name(s.language)}, {"text", s.text}, {"kernels", s.kernels}, {"key", s.key}});
+  for (const auto& s : sources)
+    list.push_back({{"language", artifact::language_name(s.language)},
+                    {"text", s.text},
+                    {"kernels", s.kernels},
+                    {"key", s.key}});
   return list.dump();
 }
 
 const char* format_name(artifact::BinaryFormat format) {
   switch (format) {
-    case artifact::BinaryFormat::kOpenCLBinary: return "opencl_binary";
-    case artifact::BinaryFormat::kPtx: return "ptx";
-    case artifact::BinaryFormat::kCubin: return "cubin";
-    case artifact::BinaryFormat::kNone: return "none";
+    case artifact::BinaryFormat::kOpenCLBinary:
+      return "opencl_binary";
+    case artifact::BinaryFormat::kPtx:
+      return "ptx";
+    case artifact::BinaryFormat::kCubin:
+      return "cubin";
+    case artifact::BinaryFormat::kNone:
+      return "none";
   }
   return "none";
 }
 artifact::BinaryFormat parse_format(const std::string& name) {
-  for (auto format : {artifact::BinaryFormat::kOpenCLBinary, artifact::BinaryFormat::kPtx, artifact::BinaryFormat::kCubin, artifact::BinaryFormat::kNone})
+  for (auto format : {artifact::BinaryFormat::kOpenCLBinary, artifact::BinaryFormat::kPtx,
+                      artifact::BinaryFormat::kCubin, artifact::BinaryFormat::kNone})
     if (name == format_name(format)) return format;
   throw Error(Code::kCorrupt, fmt::format("release: unknown binary format '{}'", name));
 }
@@ -94,13 +113,19 @@ artifact::BinaryFormat parse_format(const std::string& name) {
 Release parse_sections(const Container& container) {
   Release release;
   release.manifest = artifact::Manifest::from_json(to_text(container.section("manifest")));
-  release.plan = std::make_shared<const artifact::Plan>(artifact::Plan::from_json(to_text(container.section("plan"))));
-  if (release.plan->digest() != release.manifest.plan_digest) throw Error(Code::kCorrupt, "release: the plan is not the one that the manifest names");
-  const std::vector<ir::Tensor> weights = read_weights(to_text(container.section("weights_index")), container);
-  release.graph = std::make_shared<const ir::Graph>(ir::deserialize(to_text(container.section("graph")), weights));
+  release.plan =
+      std::make_shared<const artifact::Plan>(artifact::Plan::from_json(to_text(container.section("plan"))));
+  if (release.plan->digest() != release.manifest.plan_digest)
+    throw Error(Code::kCorrupt, "release: the plan is not the one that the manifest names");
+  const std::vector<ir::Tensor> weights =
+      read_weights(to_text(container.section("weights_index")), container);
+  release.graph =
+      std::make_shared<const ir::Graph>(ir::deserialize(to_text(container.section("graph")), weights));
   for (const json& s : json::parse(decompress(container.section("sources"), "sources"))) {
     artifact::KernelSource source;
-    source.language = s.at("language") == artifact::language_name(artifact::Language::kCuda) ? artifact::Language::kCuda : artifact::Language::kOpenCL;
+    source.language = s.at("language") == artifact::language_name(artifact::Language::kCuda)
+                          ? artifact::Language::kCuda
+                          : artifact::Language::kOpenCL;
     source.text = s.at("text");
     source.kernels = s.at("kernels").get<std::vector<std::string>>();
     source.key = s.at("key");
@@ -108,7 +133,8 @@ Release parse_sections(const Container& container) {
   }
   const std::span<const std::byte> binaries = container.section("binaries");
   for (const artifact::ManifestBinary& b : release.manifest.binaries) {
-    if (b.offset < 0 || b.bytes < 0 || static_cast<uint64_t>(b.offset) > binaries.size() || static_cast<uint64_t>(b.bytes) > binaries.size() - static_cast<uint64_t>(b.offset))
+    if (b.offset < 0 || b.bytes < 0 || static_cast<uint64_t>(b.offset) > binaries.size() ||
+        static_cast<uint64_t>(b.bytes) > binaries.size() - static_cast<uint64_t>(b.offset))
       throw Error(Code::kCorrupt, "release: a binary reaches beyond its section");
     artifact::KernelBinary binary;
     binary.format = parse_format(b.format);
@@ -127,7 +153,9 @@ void write_release(const std::string& path, Release release) {
   std::vector<std::byte> binaries;
   release.manifest.binaries.clear();
   for (const artifact::KernelBinary& b : release.binaries) {
-    release.manifest.binaries.push_back({b.key, format_name(b.format), b.architecture, static_cast<int64_t>(binaries.size()), static_cast<int64_t>(b.bytes.size())});
+    release.manifest.binaries.push_back({b.key, format_name(b.format), b.architecture,
+                                         static_cast<int64_t>(binaries.size()),
+                                         static_cast<int64_t>(b.bytes.size())});
     binaries.insert(binaries.end(), b.bytes.begin(), b.bytes.end());
   }
   const ir::SerializedGraph graph = ir::serialize(*release.graph);
@@ -145,7 +173,8 @@ void write_release(const std::string& path, Release release) {
 
 Release parse_release(std::vector<std::byte> bytes, const std::string& name) {
   const Container container = parse_container(std::move(bytes), name);
-  // The digests hold, so what follows was written by some thrice; whatever still does not fit is told as damage, never as a crash.
+  // The digests hold, so what follows was written by some thrice; whatever still does not fit is told as
+  // damage, never as a crash.
   try {
     return parse_sections(container);
   } catch (const json::exception& e) {

@@ -9,7 +9,8 @@ struct TraceSpan {
   std::string name, detail;
   double duration_us = 0;
 };
-// JSON in the trace-event format (https://ui.perfetto.dev opens it): spans one after the other on one track, in order.
+// JSON in the trace-event format (https://ui.perfetto.dev opens it): spans one after the other on one track,
+// in order.
 std::string perfetto_trace(const std::string& track, const std::vector<TraceSpan>& spans);
 
 }  // namespace thrice::report

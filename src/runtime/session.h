@@ -10,16 +10,20 @@
 
 namespace thrice::runtime {
 
-// One loaded release on one device, with one stream. One thread at a time; make one session a thread (programs and weights are shared through `code()`).
+// One loaded release on one device, with one stream. One thread at a time; make one session a thread
+// (programs and weights are shared through `code()`).
 class Session {
  public:
   // `programs` says where programs come from (flow/build.h for releases; tests give others).
-  Session(backend::DevicePtr device, std::shared_ptr<const release::Release> release, const exec::ProgramSource& programs);
+  Session(backend::DevicePtr device, std::shared_ptr<const release::Release> release,
+          const exec::ProgramSource& programs);
 
-  // Inputs in the order of the manifest. Errors: kInvalidArgument naming the input, what it is and what it must be.
+  // Inputs in the order of the manifest. Errors: kInvalidArgument naming the input, what it is and what it
+  // must be.
   std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs, const exec::RunOptions& options = {});
   // By name; missing and unknown names are errors that list the names there are.
-  std::vector<ir::Tensor> run(const std::map<std::string, ir::Tensor>& inputs, const exec::RunOptions& options = {});
+  std::vector<ir::Tensor> run(const std::map<std::string, ir::Tensor>& inputs,
+                              const exec::RunOptions& options = {});
 
   const release::Release& release() const { return *release_; }
   exec::Executor& executor() { return *executor_; }

@@ -227,8 +227,9 @@ int main(int argc, char** argv) {
     }
   }
   if (tests.empty()) {
-    fmt::print(stderr,
-               "usage: run_node_tests [--device ID] [--planner NAME] [--shard I/N] [--cache FOLDER] FOLDER...\n");
+    fmt::print(
+        stderr,
+        "usage: run_node_tests [--device ID] [--planner NAME] [--shard I/N] [--cache FOLDER] FOLDER...\n");
     return 2;
   }
   std::sort(tests.begin(), tests.end());

@@ -122,7 +122,8 @@ class Decoder {
       ModelValueInfo::Extent extent;
       extent.is_number = dim.has_dim_value() && dim.dim_value() >= 0;  // old exporters write -1 for "unknown"
       if (extent.is_number) extent.number = dim.dim_value();
-      // Paddle's exporter writes "?" for every unknown extent: it names nothing, two of them need not be equal.
+      // Paddle's exporter writes "?" for every unknown extent: it names nothing, two of them need not be
+      // equal.
       if (dim.has_dim_param() && dim.dim_param() != "?") extent.symbol = dim.dim_param();
       info.shape.push_back(std::move(extent));
     }
