@@ -20,13 +20,6 @@ namespace thrice::flow {
 
 namespace {
 
-std::string bindings_text(const ir::Bindings& bindings) {
-  std::string text;
-  for (const auto& [symbol, value] : bindings)
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", symbol, value);
-  return text;
-}
-
 // Runs one phase, logs and times it.
 class Phases {
  public:

@@ -10,13 +10,17 @@
 
 namespace thrice::flow {
 
-namespace {
-
 std::string bindings_text(const ir::Bindings& bindings) {
   std::string text;
   for (const auto& [symbol, value] : bindings)
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", symbol, value);
-  return text.empty() ? "fixed shapes" : text;
+  return text;
+}
+
+namespace {
+
+std::string case_text(const ir::Bindings& bindings) {
+  return bindings.empty() ? "fixed shapes" : bindings_text(bindings);
 }
 
 // The tuned extents, and for free symbols shorter ones: every symbol halved, and an odd length just above
@@ -60,7 +64,7 @@ ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir:
     for (const ir::InputKind kind : {ir::InputKind::kNormal, ir::InputKind::kUniform}) {
       if (!is_first && kind == ir::InputKind::kUniform && at != bindings)
         continue;  // lengths are what the further cases are for
-      listener.tell({"verify model", bindings_text(at), 0, 0, 0, -1});
+      listener.tell({"verify model", case_text(at), 0, 0, 0, -1});
       std::vector<ir::ArrayPtr> reference;
       std::vector<ir::Tensor> inputs;
       try {
@@ -71,7 +75,7 @@ ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir:
       } catch (const Error& e) {
         if (is_first || at == bindings) throw;
         check.notes.push_back(
-            fmt::format("not verified at {}: the model itself refuses it ({})", bindings_text(at), e.what()));
+            fmt::format("not verified at {}: the model itself refuses it ({})", case_text(at), e.what()));
         continue;
       }
       is_first = false;
@@ -89,11 +93,11 @@ ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir:
         if (!c.ok && check.verified) {
           check.verified = false;
           check.reason = fmt::format("output '{}' at {} with {} inputs: {}", graph.output_names[o],
-                                     bindings_text(at), ir::input_kind_name(kind), c.reason);
+                                     case_text(at), ir::input_kind_name(kind), c.reason);
         }
       }
     }
-    check.notes.push_back("verified against float64 at " + bindings_text(at));
+    check.notes.push_back("verified against float64 at " + case_text(at));
   }
   return check;
 }

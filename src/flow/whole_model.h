@@ -10,6 +10,9 @@
 
 namespace thrice::flow {
 
+// "batch=1 width=320"; empty where nothing is symbolic.
+std::string bindings_text(const ir::Bindings& bindings);
+
 struct ModelCheck {
   bool verified = false;
   double max_error = 0, error_limit = 0;  // of the worst output over all cases: the one nearest to its limit
