@@ -3,6 +3,7 @@
 #include <thrice/status.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdlib>
 
 #include "cli/exit_code.h"
@@ -25,9 +26,10 @@ int64_t Arguments::integer(const std::string& flag, int64_t otherwise) const {
   const auto text = get(flag);
   if (!text) return otherwise;
   char* end = nullptr;
+  errno = 0;
   const long long value = std::strtoll(text->c_str(), &end, 10);
-  if (end == text->c_str() || *end)
-    throw Error(Code::kInvalidArgument, flag + ": '" + *text + "' is no whole number");
+  if (end == text->c_str() || *end || errno == ERANGE)
+    throw Error(Code::kInvalidArgument, flag + ": '" + *text + "' is no whole number of 64 bits");
   return value;
 }
 

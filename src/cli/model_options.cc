@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <thrice/status.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <sstream>
 
@@ -25,8 +26,9 @@ std::vector<std::string> split_list(const std::string& text) {
 }
 int64_t whole(const std::string& text, const std::string& flag) {
   char* end = nullptr;
+  errno = 0;
   const long long value = std::strtoll(text.c_str(), &end, 10);
-  if (end == text.c_str() || *end)
+  if (end == text.c_str() || *end || errno == ERANGE)
     throw Error(Code::kInvalidArgument, fmt::format("{}: '{}' is no whole number", flag, text));
   return value;
 }

@@ -54,7 +54,11 @@ int run(const Arguments& arguments) {
   request.model_path = *arguments.get("MODEL");
   request.import = import_options(arguments);
   request.settings = settings_from(arguments);
-  if (const auto text = arguments.get("--budget")) request.settings.budget_s = flow::parse_duration(*text);
+  if (const auto text = arguments.get("--budget")) try {
+      request.settings.budget_s = flow::parse_duration(*text);
+    } catch (const Error& e) {
+      throw Error(e.code(), fmt::format("--budget: {}", e.what()));
+    }
   request.settings.max_trials = arguments.integer("--trials", request.settings.max_trials);
   request.settings.agent = arguments.get("--agent", request.settings.agent);
   request.settings.planner = arguments.get("--planner", request.settings.planner);

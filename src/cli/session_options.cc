@@ -64,10 +64,12 @@ std::vector<ir::Tensor> inputs_from(const ir::Graph& graph, const Arguments& arg
     std::string file = text;
     size_t i = next;
     if (at != std::string::npos) {
+      std::string known;
+      for (const std::string& name : graph.input_names) known += (known.empty() ? "" : ", ") + name;
       const auto it = std::find(graph.input_names.begin(), graph.input_names.end(), text.substr(0, at));
       if (it == graph.input_names.end())
-        throw Error(Code::kInvalidArgument,
-                    fmt::format("--input: the model has no input '{}'", text.substr(0, at)));
+        throw Error(Code::kInvalidArgument, fmt::format("--input: the model has no input '{}'; it takes: {}",
+                                                        text.substr(0, at), known));
       i = static_cast<size_t>(it - graph.input_names.begin());
       file = text.substr(at + 1);
     }

@@ -15,6 +15,7 @@
 #include "ir/check.h"
 #include "measure/probe.h"
 #include "transform/transform.h"
+#include "tune/agent.h"
 
 namespace thrice::flow {
 
@@ -185,6 +186,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     if (listener.stop()) throw Error(Code::kCancelled, "stopped before there was anything to keep");
   };
   report.model = request.model_path;
+  tune::require_agent(settings.agent);  // now, not after minutes of building
 
   const backend::DevicePtr device = backend::open_device(settings.device);
   report.device = device->spec().name;

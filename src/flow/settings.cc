@@ -148,7 +148,13 @@ void read_settings_text(const std::string& text, const std::string& name, Settin
 }
 
 void read_settings_file(const std::string& path, Settings& settings) {
-  read_settings_text(read_text(path, size_t{1} << 20), path, settings);
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  const std::string text = read_text(path);
+  if (text.size() > kMostBytes)
+    throw Error(Code::kInvalidArgument,
+                fmt::format("{}: a settings file has at most {} bytes, this one has {}", path, kMostBytes,
+                            text.size()));
+  read_settings_text(text, path, settings);
 }
 
 void read_environment(Settings& settings) {

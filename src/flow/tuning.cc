@@ -54,8 +54,8 @@ class Oracles {
   std::deque<std::pair<std::string, std::unique_ptr<measure::Oracle>>> kept_;
 };
 
-Measurement run_trial(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule,
-                      Oracles& oracles, double give_up_us) {
+measure::TrialResult run_trial(const TuningContext& c, const PlannedWorkload& planned,
+                               const Schedule& schedule, Oracles& oracles, double give_up_us) {
   measure::TrialOptions options;
   options.seed = c.settings->seed + static_cast<uint64_t>(*c.trials);
   options.give_up_us = give_up_us;
@@ -73,7 +73,7 @@ Measurement run_trial(const TuningContext& c, const PlannedWorkload& planned, co
     record.unix_time = unix_time();
     c.store->add(record);
   }
-  return trial.measurement;
+  return trial;
 }
 
 double estimated_speedup(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads) {
@@ -111,14 +111,18 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
           known_default = std::move(r);
       known_best = c.store->best(hash, c.environment, shape);
     }
-    tuned.by_default =
-        known_default ? known_default->measurement : run_trial(c, planned, planned.schedule, oracles, 0);
-    if (!known_default) ++tuned.trials;
-    if (tuned.by_default.outcome != Outcome::kOk)
-      throw Error(tuned.by_default.outcome == Outcome::kWrong ? Code::kWrongResult : Code::kInternal,
-                  fmt::format("default schedule '{}' of region '{}' failed ({}): {}", planned.schedule.str(),
-                              planned.uses.front(), outcome_name(tuned.by_default.outcome),
-                              tuned.by_default.message));
+    if (known_default) {
+      tuned.by_default = known_default->measurement;
+    } else {
+      const measure::TrialResult trial = run_trial(c, planned, planned.schedule, oracles, 0);
+      tuned.by_default = trial.measurement;
+      ++tuned.trials;
+      if (tuned.by_default.outcome != Outcome::kOk)
+        throw Error(trial.failure,
+                    fmt::format("default schedule '{}' of region '{}' failed ({}): {}",
+                                planned.schedule.str(), planned.uses.front(),
+                                outcome_name(tuned.by_default.outcome), tuned.by_default.message));
+    }
     tuned.best = tuned.by_default;
     // A stored winner is legal only where this version's family still says so; it is taken without a trial
     // because its record was verified in this very environment.
@@ -173,7 +177,8 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
       work.standing.exhausted = true;
       continue;
     }
-    const Measurement m = run_trial(c, *work.planned, candidates[0], oracles, 3 * work.tuned->best.time_us);
+    const Measurement m =
+        run_trial(c, *work.planned, candidates[0], oracles, 3 * work.tuned->best.time_us).measurement;
     work.agent->tell({candidates[0], m});
     work.agent->learn();
     ++work.tuned->trials;

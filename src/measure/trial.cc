@@ -84,6 +84,7 @@ void TrialRunner::State::measure(const ir::Workload& workload, const family::Fam
   m.error_limit = checked.error_limit;
   m.message = checked.reason;
   m.outcome = Outcome::kWrong;
+  result.failure = Code::kWrongResult;
   if (!checked.ok) return;
 
   constexpr std::byte kPoison{0xFF};
@@ -115,6 +116,7 @@ void TrialRunner::State::measure(const ir::Workload& workload, const family::Fam
   m.spread_us = timed.spread_us;
   m.samples = timed.samples;
   m.outcome = Outcome::kOk;
+  result.failure = Code::kOk;
 }
 
 TrialResult TrialRunner::run(const ir::Workload& workload, const family::Family& family,
@@ -125,6 +127,7 @@ TrialResult TrialRunner::run(const ir::Workload& workload, const family::Family&
   if (const auto refusal = family.illegal(workload, schedule, state_->device->spec())) {
     m.outcome = Outcome::kIllegal;
     m.message = *refusal;
+    result.failure = Code::kInternal;  // nobody should have asked for it
     return result;
   }
   try {
@@ -133,6 +136,7 @@ TrialResult TrialRunner::run(const ir::Workload& workload, const family::Family&
     if (error.code() == Code::kCancelled || error.code() == Code::kInvalidModel)
       throw;  // not the candidate's
     m.outcome = outcome_of(error.code());
+    result.failure = error.code();
     m.message = error.what();
   }
   return result;

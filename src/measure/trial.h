@@ -1,6 +1,8 @@
 // One candidate through the whole gate: legality, generation, build, screening check, time, second check.
 // Never throws for a bad candidate: its outcome says what went wrong.
 #pragma once
+#include <thrice/status.h>
+
 #include "artifact/measurement.h"
 #include "jit/kernel_cache.h"
 #include "measure/check.h"
@@ -18,6 +20,7 @@ struct TrialOptions {
 
 struct TrialResult {
   artifact::Measurement measurement;
+  Code failure = Code::kOk;  // what ended the trial, finer than its outcome
   std::string source_key;
   backend::ProgramPtr program;  // when built
 };

@@ -89,6 +89,7 @@ Container parse_container(std::vector<std::byte> content, const std::string& nam
   const auto head_digest = hash_bytes(bytes.first(table_end));
   if (std::memcmp(head_digest.data(), bytes.data() + table_end, kDigestBytes) != 0)
     throw damaged("the digest of its table does not match");
+  size_t end = table_end + kDigestBytes;
   for (uint64_t s = 0; s < count; ++s) {
     const size_t at = kHeadBytes + static_cast<size_t>(s) * kEntryBytes;
     const char* text = reinterpret_cast<const char*>(bytes.data() + at);
@@ -101,7 +102,9 @@ Container parse_container(std::vector<std::byte> content, const std::string& nam
     if (std::memcmp(digest.data(), bytes.data() + at + kNameBytes + 16, kDigestBytes) != 0)
       throw damaged(fmt::format("the digest of section '{}' does not match", section));
     container.sections[section] = view;
+    end = std::max(end, static_cast<size_t>(offset + size));
   }
+  if (bytes.size() != end) throw damaged(fmt::format("{} bytes follow its last section", bytes.size() - end));
   return container;
 }
 

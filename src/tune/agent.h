@@ -31,5 +31,6 @@ class Agent {
 // "random", "greedy". Throws kInvalidArgument with the names there are.
 std::unique_ptr<Agent> make_agent(const std::string& name, const LegalSpace& space, uint64_t seed);
 std::vector<std::string> agent_names();
+void require_agent(const std::string& name);  // throws as make_agent does
 
 }  // namespace thrice::tune
