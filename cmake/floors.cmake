@@ -40,3 +40,17 @@ if(cli_sources)
   add_executable(thrice ${cli_sources})
   target_link_libraries(thrice PRIVATE ${THRICE_ALL})
 endif()
+
+# libthrice.so: loads and runs releases. Links what a deployed process needs and nothing of the optimiser; every symbol but
+# those of thrice.h stays inside, so that it lives beside any other C++ library of the process.
+file(GLOB api_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/api/*.cc)
+add_library(thrice_shared SHARED ${api_sources})
+set_target_properties(thrice_shared PROPERTIES OUTPUT_NAME thrice SOVERSION 1 CXX_VISIBILITY_PRESET hidden
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/api/exports.map)
+target_compile_definitions(thrice_shared PRIVATE THRICE_BUILD)
+target_include_directories(thrice_shared PUBLIC ${CMAKE_SOURCE_DIR}/include PRIVATE ${CMAKE_SOURCE_DIR}/src)
+target_link_libraries(thrice_shared PRIVATE thrice_runtime)
+target_link_options(thrice_shared PRIVATE -Wl,--exclude-libs,ALL -Wl,--version-script=${CMAKE_SOURCE_DIR}/src/api/exports.map)
+if(NOT THRICE_SANITIZE)
+  target_link_options(thrice_shared PRIVATE -static-libstdc++ -static-libgcc -Wl,-z,defs)
+endif()

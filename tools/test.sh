@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
 done
 mkdir -p "$logs"
 export OMP_WAIT_POLICY=passive  # spinning OpenMP threads starve every other process of a small machine
-export GTEST_COLOR=no CLICOLOR=0
+export GTEST_COLOR=no CLICOLOR=0 THRICE_BUILD_DIR=$PWD/$build
 
 passed=0 failed=0 broken='' failures=()
 
@@ -89,6 +89,7 @@ step layers $python tools/check_layers.py
 step sizes $python tools/sizes.py --strict
 step format tools/format.sh --check
 step tools tools/unittest_group.sh tests/tools
+[[ $preset == *san ]] || step python tools/unittest_group.sh tests/python  # Python itself is not built with a sanitizer
 step unit group unit
 step null group null
 step error group error

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 
@@ -19,15 +20,23 @@ void on_signal(int signal) {
 std::string minutes(double seconds) {
   return fmt::format("{}:{:02d}", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60);
 }
+std::string json_of(const flow::Progress& p) {
+  nlohmann::json j = {{"phase", p.phase}, {"done", p.done}};
+  if (!p.region.empty()) j["region"] = p.region;
+  if (p.total > 0) j["total"] = p.total;
+  if (p.speedup > 0) j["speedup"] = p.speedup;
+  if (p.seconds_left >= 0) j["seconds_left"] = p.seconds_left;
+  return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 }  // namespace
 
-LiveLine::LiveLine(bool quiet) : quiet_(quiet), is_terminal_(isatty(STDERR_FILENO) != 0) {
+LiveLine::LiveLine(Form form) : form_(form), is_terminal_(isatty(STDERR_FILENO) != 0) {
   interrupts = 0;
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
 }
 LiveLine::~LiveLine() {
-  if (!quiet_ && is_terminal_) fmt::print(stderr, "\r\033[K");
+  if (form_ == Form::kLine && is_terminal_) fmt::print(stderr, "\r\033[K");
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
 }
@@ -37,12 +46,17 @@ flow::Listener LiveLine::listener() {
 }
 
 void LiveLine::show(const flow::Progress& p) {
-  if (quiet_) return;
+  if (form_ == Form::kNone) return;
   const bool is_new = p.phase != last_phase_;
   const double now = monotonic_us();
-  if (!is_new && (!is_terminal_ || now - last_us_ < 1e5)) return;
+  if (!is_new && ((form_ == Form::kLine && !is_terminal_) || now - last_us_ < 1e5)) return;
   last_us_ = now;
   last_phase_ = p.phase;
+  if (form_ == Form::kJson) {
+    fmt::print(stderr, "{}\n", json_of(p));
+    std::fflush(stderr);
+    return;
+  }
   std::string line = p.phase;
   if (p.total > 0) line += fmt::format("  {}/{}", p.done, p.total);
   if (p.speedup > 0) line += fmt::format("  best {:.2f}x", p.speedup);

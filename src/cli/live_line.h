@@ -9,13 +9,15 @@ namespace thrice::cli {
 // process at once (the tuning store is safe either way).
 class LiveLine {
  public:
-  explicit LiveLine(bool quiet);
+  enum class Form { kLine, kJson, kNone };  // kJson: one object a line, at most 10 a second, for programs
+  explicit LiveLine(Form form);
   ~LiveLine();  // clears the line, restores the signal handlers
   flow::Listener listener();
 
  private:
   void show(const flow::Progress& progress);
-  bool quiet_, is_terminal_;
+  Form form_;
+  bool is_terminal_;
   double last_us_ = 0;
   std::string last_phase_;
 };

@@ -49,6 +49,14 @@ void print_report(const flow::OptimizeReport& r) {
   if (!r.release.empty()) fmt::print("release: {}\n", r.release);
 }
 
+LiveLine::Form progress_form(const Arguments& arguments) {
+  if (arguments.has("--quiet")) return LiveLine::Form::kNone;
+  const std::string name = arguments.get("--progress", "line");
+  if (name == "line") return LiveLine::Form::kLine;
+  if (name == "json") return LiveLine::Form::kJson;
+  throw Error(Code::kInvalidArgument, fmt::format("--progress: '{}' is neither line nor json", name));
+}
+
 int run(const Arguments& arguments) {
   flow::OptimizeRequest request;
   request.model_path = *arguments.get("MODEL");
@@ -75,7 +83,7 @@ int run(const Arguments& arguments) {
   request.bindings = [&](const ir::Graph& graph) { return bindings_for(graph, arguments, &assumed); };
   flow::OptimizeReport report;
   {
-    LiveLine live(arguments.has("--quiet"));
+    LiveLine live(progress_form(arguments));
     request.listener = live.listener();
     report = flow::optimize(request);
   }
@@ -92,15 +100,16 @@ int run(const Arguments& arguments) {
 Command optimize_command() {
   std::vector<Option> options = model_options();
   for (const Option& o : settings_options()) options.push_back(o);
-  for (const Option& o :
-       std::vector<Option>{{"--output", "FILE", "release to write (default: MODEL's name with .thrice)"},
-                           {"--budget", "TIME", "tuning time, e.g. 90s, 10m (default 10m)"},
-                           {"--trials", "N", "most trials (default 1000)"},
-                           {"--agent", "NAME", "greedy | random"},
-                           {"--planner", "NAME", "greedy | original"},
-                           {"--seed", "N", "random seed of agent and inputs (default 1)"},
-                           {"--no-tune", "", "rule-chosen schedules only"},
-                           {"--quiet", "", "no progress line"}})
+  for (const Option& o : std::vector<Option>{
+           {"--output", "FILE", "release to write (default: MODEL's name with .thrice)"},
+           {"--budget", "TIME", "tuning time, e.g. 90s, 10m (default 10m)"},
+           {"--trials", "N", "most trials (default 1000)"},
+           {"--agent", "NAME", "greedy | random"},
+           {"--planner", "NAME", "greedy | original"},
+           {"--seed", "N", "random seed of agent and inputs (default 1)"},
+           {"--no-tune", "", "rule-chosen schedules only"},
+           {"--progress", "FORM", "line (default) | json: one object a line on standard error"},
+           {"--quiet", "", "no progress line"}})
     options.push_back(o);
   return {"optimize",
           "make a verified, faster release of a model",

@@ -73,6 +73,16 @@ ir::Tensor Executor::to_host(const Operand& operand) {
   return tensor;
 }
 
+backend::BufferSpan Executor::copy_to_device(const Operand& operand) {
+  const backend::BufferSpan span = state_->pool->take(operand.bytes());
+  if (operand.bytes() == 0) return span;
+  if (operand.device.buffer)
+    state_->stream->copy(span, operand.device);
+  else
+    state_->stream->copy_to_device(span, {operand.host->data(), operand.bytes()});
+  return span;
+}
+
 std::vector<ir::Tensor> Executor::run_host(const std::vector<ir::Tensor>& inputs, const RunOptions& options) {
   std::vector<Operand> operands;
   for (const ir::Tensor& tensor : inputs) operands.push_back(Operand::from_host(tensor));

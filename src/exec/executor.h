@@ -49,6 +49,8 @@ class Executor {
   std::vector<Operand> run(const std::vector<Operand>& inputs, const RunOptions& options = {});
   std::vector<ir::Tensor> run_host(const std::vector<ir::Tensor>& inputs, const RunOptions& options = {});
   ir::Tensor to_host(const Operand& operand);  // downloads where needed; waits
+  // The operand's bytes in a buffer of the executor's pool that nothing else refers to, in stream order.
+  backend::BufferSpan copy_to_device(const Operand& operand);
   void synchronize();
 
   backend::Stream& stream();

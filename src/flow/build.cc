@@ -7,6 +7,7 @@
 
 #include "codegen/generate.h"
 #include "ir/check.h"
+#include "runtime/programs.h"
 
 namespace thrice::flow {
 
@@ -42,29 +43,10 @@ exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<ji
 
 exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<const release::Release> release,
                                    std::shared_ptr<jit::KernelCache> cache) {
-  return [device, release, cache](const ir::Workload& workload, const family::Family&,
-                                  const artifact::Schedule& schedule) -> backend::ProgramPtr {
-    const std::string text = schedule.str();
-    for (const artifact::ManifestProgram& program : release->manifest.programs) {
-      if (program.workload != workload.hash || program.schedule != text) continue;
-      for (const artifact::KernelBinary& binary : release->binaries)
-        if (binary.key == program.source_key && binary.architecture == device->spec().architecture)
-          return device->load(binary, program.kernels);
-      for (const artifact::KernelSource& source : release->sources)
-        if (source.key == program.source_key && source.language == language_of(device->spec()) &&
-            device->compiler() && cache)
-          return cache->build(source).program;
-      std::string architectures;
-      for (const artifact::KernelBinary& binary : release->binaries)
-        if (architectures.find(binary.architecture) == std::string::npos)
-          architectures += (architectures.empty() ? "" : "; ") + binary.architecture;
-      throw Error(Code::kUnsupported, fmt::format("the release has no kernels for '{}' (it has: {}); "
-                                                  "optimize the model on this device, or with --target",
-                                                  device->spec().architecture, architectures));
-    }
-    throw Error(Code::kCorrupt,
-                fmt::format("the release has no program for workload {} with '{}'", workload.hash, text));
-  };
+  runtime::Builder build;
+  if (device->compiler() && cache)
+    build = [cache](const artifact::KernelSource& source) { return cache->build(source).program; };
+  return runtime::release_programs(std::move(device), std::move(release), std::move(build));
 }
 
 release::Release make_release(const OptimizeReport& report, backend::Device& device,

@@ -22,8 +22,7 @@ struct BuiltProgram {
 exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<jit::KernelCache> cache,
                                    std::vector<BuiltProgram>* built);
 
-// Loads from a release: the binary of the device's architecture, else its PTX, else the source where the
-// device has a compiler. Throws kUnsupported that lists the architectures inside.
+// Loads from a release (runtime/programs.h); what must be built goes through the cache, where there is one.
 exec::ProgramSource program_source(backend::DevicePtr device, std::shared_ptr<const release::Release> release,
                                    std::shared_ptr<jit::KernelCache> cache);
 

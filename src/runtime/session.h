@@ -14,7 +14,7 @@ namespace thrice::runtime {
 // (programs and weights are shared through `code()`).
 class Session {
  public:
-  // `programs` says where programs come from (flow/build.h for releases; tests give others).
+  // `programs` says where programs come from (runtime/programs.h for releases; tests give others).
   Session(backend::DevicePtr device, std::shared_ptr<const release::Release> release,
           const exec::ProgramSource& programs);
 
