@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 
 #include "cli/commands.h"
@@ -9,6 +10,8 @@
 
 int main(int argc, char** argv) {
   using namespace thrice;
+  // CUDA numbers cards by speed unless told; NVML, nvidia-smi and people number them by the bus.
+  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
   try {
     return cli::run_command_line(argc, argv, cli::commands());
   } catch (const Error& e) {

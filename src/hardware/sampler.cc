@@ -1,5 +1,6 @@
 #include "hardware/sampler.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace thrice::hardware {
@@ -21,6 +22,7 @@ Sampler::~Sampler() {
 
 void Sampler::loop() {
   const auto interval = std::chrono::duration<double, std::milli>(interval_ms_);
+  auto due = std::chrono::steady_clock::now();
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopping_) {
     lock.unlock();
@@ -29,7 +31,10 @@ void Sampler::loop() {
     ring_.push_back(std::move(snapshot));
     if (ring_.size() > capacity_) ring_.pop_front();
     changed_.notify_all();
-    changed_.wait_for(lock, interval, [this] { return stopping_; });
+    // On a grid of time: sampling itself does not stretch the interval, unless it takes longer than one.
+    const auto now = std::chrono::steady_clock::now();
+    due = std::max(due + std::chrono::duration_cast<std::chrono::steady_clock::duration>(interval), now);
+    changed_.wait_until(lock, due, [this] { return stopping_; });
   }
 }
 
@@ -37,6 +42,12 @@ Snapshot Sampler::latest() const {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [this] { return !ring_.empty(); });
   return ring_.back();
+}
+
+Snapshot Sampler::next(double time_us) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return !ring_.empty() && ring_.back().time_us > time_us; });
+  return *std::find_if(ring_.begin(), ring_.end(), [&](const Snapshot& s) { return s.time_us > time_us; });
 }
 
 std::vector<Snapshot> Sampler::since(double time_us) const {

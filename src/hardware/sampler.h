@@ -15,7 +15,8 @@ class Sampler {
   // Default: every 100 ms, as the monitoring contract says; one minute is kept.
   explicit Sampler(std::unique_ptr<Source> source, double interval_ms = 100, size_t capacity = 600);
   ~Sampler();
-  Snapshot latest() const;                            // waits for the first one
+  Snapshot latest() const;              // waits for the first one
+  Snapshot next(double time_us) const;  // the oldest kept one later than this monotonic time; waits for it
   std::vector<Snapshot> since(double time_us) const;  // later than this monotonic time, oldest first
 
  private:

@@ -9,7 +9,8 @@ namespace {
 
 class SystemSource : public Source {
  public:
-  explicit SystemSource(const std::string& root) : host_(root), nvml_(Nvml::open(nullptr)) {}
+  SystemSource(const std::string& root, const std::string& nvml)
+      : host_(root), nvml_(Nvml::open(nullptr, nvml)) {}
   Snapshot sample() override {
     Snapshot s;
     s.time_us = monotonic_us();
@@ -42,8 +43,8 @@ class ScriptedSource : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> system_source(const std::string& root) {
-  return std::make_unique<SystemSource>(root);
+std::unique_ptr<Source> system_source(const std::string& root, const std::string& nvml) {
+  return std::make_unique<SystemSource>(root, nvml);
 }
 std::unique_ptr<Source> scripted_source(std::vector<Snapshot> snapshots) {
   return std::make_unique<ScriptedSource>(std::move(snapshots));

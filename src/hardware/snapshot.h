@@ -26,11 +26,16 @@ struct Process {
   int64_t memory_bytes = -1;
 };
 struct DeviceState {
-  std::string id;    // "cuda:0"
+  std::string id;    // "cuda:0", numbered as the CUDA driver numbers the cards that it may use
   std::string name;  // as the driver calls it
+  std::string uuid;
+  std::string problem;  // "" = none; why nothing could be read, e.g. a card that fell off the bus
   double sm_clock_mhz = kUnknown, memory_clock_mhz = kUnknown;
   double temperature_c = kUnknown, power_w = kUnknown;
   double busy = kUnknown;  // 0..1: some kernel ran in this share of the driver's window; not use of the SMs
+  double memory_busy = kUnknown;  // 0..1: device memory was read or written in this share of that window
+  double sm_use = kUnknown;  // 0..1: mean share of the SMs at work since the sample before, by the counters
+                             // of newer cards (GPM); unknown in the first sample
   int64_t memory_total_bytes = -1, memory_free_bytes = -1;
   std::vector<std::string>
       throttle_reasons;            // "power cap", "hot": why clocks are below their highest; idle is none
@@ -51,7 +56,8 @@ class Source {
   virtual Snapshot sample() = 0;  // never throws: what cannot be read is unknown
 };
 // This machine: /proc and /sys below `root`, and NVML where a driver brings it.
-std::unique_ptr<Source> system_source(const std::string& root = "");
+// `nvml`: path of NVML's library; "" = libnvidia-ml.so.1 by the loader.
+std::unique_ptr<Source> system_source(const std::string& root = "", const std::string& nvml = "");
 // For tests: the given snapshots in turn, then the last one again and again (an empty one where none are
 // given).
 std::unique_ptr<Source> scripted_source(std::vector<Snapshot> snapshots);

@@ -100,6 +100,7 @@ TEST(Sampling, KeepsTheLatestAndForgetsTheOldest) {
   EXPECT_EQ(sampler.latest().time_us, 20);
   EXPECT_LE(sampler.since(0).size(), 5u);
   EXPECT_TRUE(sampler.since(20).empty());
+  EXPECT_EQ(sampler.next(17).time_us, 18);
 }
 
 TEST(System, ThisMachineIsSampled) {
