@@ -39,6 +39,10 @@ file(GLOB cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.cc)
 if(cli_sources)
   add_executable(thrice ${cli_sources})
   target_link_libraries(thrice PRIVATE ${THRICE_ALL})
+  if(NOT THRICE_SANITIZE)
+    # One executable that starts on any glibc 2.35: the C++ runtime travels inside (tools/check_portable.py).
+    target_link_options(thrice PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
 endif()
 
 # libthrice.so: loads and runs releases. Links what a deployed process needs and nothing of the optimiser; every symbol but
