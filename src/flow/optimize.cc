@@ -235,9 +235,11 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     std::string notice;
     store = std::make_unique<store::Store>(settings.store_path, &notice);
     if (!notice.empty()) report.notes.push_back(notice);
+    DeviceGuard guard(hardware::system_source(), report.target, settings.agent_config.hardware_constraints);
     TuningContext context{
         device,    &runner,   store.get(), store->put_environment(environment_json(*device)),
-        &settings, &listener, &results,    &report.trials};
+        &settings, &listener, &results,    &report.trials,
+        &guard};
     const double deadline_us = monotonic_us() + settings.budget_s * 1e6;
     spec = phases.run("probe", [&] { return measure::probe_peaks(*device, *cache); });
     phases.run("build and check",
@@ -245,6 +247,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     if (request.tune && !listener.stop())
       phases.run("tune", [&] { return tune(context, planned.workloads, deadline_us), 0; });
     set_schedules(planned.plan, results);
+    for (const std::string& note : guard.notes()) report.notes.push_back(note);
 
     std::map<std::string, plan::PlannedWorkload> known = original.workloads;
     known.insert(planned.workloads.begin(), planned.workloads.end());

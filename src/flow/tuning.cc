@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 
 #include "base/clock.h"
 #include "tune/agent.h"
@@ -87,6 +88,29 @@ double estimated_speedup(const TuningContext& c, const std::map<std::string, Pla
   return now > 0 ? before / now : 0;
 }
 
+// Device memory of a trial: operands, results and scratch, twice, since a promising candidate meets the best
+// so far face to face. 0 where the trial itself will say that it is impossible.
+int64_t trial_bytes(const PlannedWorkload& planned, const Schedule& schedule) {
+  const ir::Graph& graph = planned.workload.graph;
+  const std::vector<ir::Fact> facts = ir::bind(graph, planned.facts);
+  double bytes = 0;
+  for (const auto* ids : {&graph.inputs, &graph.outputs})
+    for (const ir::ValueId id : *ids) {
+      const ir::Type& type = facts[static_cast<size_t>(id)].type;
+      double elements = 1;
+      for (const ir::Dim& extent : type.shape) elements *= static_cast<double>(extent.value());
+      bytes += elements * static_cast<double>(dtype_bytes(type.dtype));
+    }
+  try {
+    for (const int64_t temporary :
+         planned.family->launch(planned.workload, schedule, planned.facts).temporary_bytes)
+      bytes += static_cast<double>(temporary);
+  } catch (const Error&) {
+    return 0;
+  }
+  return static_cast<int64_t>(std::min(2 * bytes, 1e18));
+}
+
 bool is_verified(const Measurement& m) {
   return m.outcome == Outcome::kOk && m.error >= 0 && m.error <= m.error_limit;
 }
@@ -114,6 +138,10 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
     if (known_default) {
       tuned.by_default = known_default->measurement;
     } else {
+      if (c.guard && !c.guard->wait_until_cool(
+                         *c.listener, {phase, "", done, static_cast<int64_t>(workloads.size()), 0, -1},
+                         std::numeric_limits<double>::infinity()))
+        return;
       const measure::TrialResult trial = run_trial(c, planned, planned.schedule, oracles, 0);
       tuned.by_default = trial.measurement;
       ++tuned.trials;
@@ -170,11 +198,26 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
     const int chosen = tune::next_workload(standings);
     if (chosen < 0) break;
     Work& work = works[static_cast<size_t>(chosen)];
-    c.listener->tell({"tune", work.planned->uses.front(), *c.trials, c.settings->max_trials,
-                      estimated_speedup(c, workloads), (deadline_us - monotonic_us()) / 1e6});
+    const Progress progress{"tune",
+                            work.planned->uses.front(),
+                            *c.trials,
+                            c.settings->max_trials,
+                            estimated_speedup(c, workloads),
+                            (deadline_us - monotonic_us()) / 1e6};
+    c.listener->tell(progress);
+    if (c.guard && !c.guard->wait_until_cool(*c.listener, progress, deadline_us)) break;
     const std::vector<Schedule> candidates = work.agent->ask(1);
     if (candidates.empty()) {
       work.standing.exhausted = true;
+      continue;
+    }
+    if (const auto refusal =
+            c.guard ? c.guard->refuse(trial_bytes(*work.planned, candidates[0])) : std::nullopt) {
+      // No record: at another moment it may run. The agent goes on to others.
+      Measurement refused;
+      refused.message = *refusal;
+      work.agent->tell({candidates[0], refused});
+      ++work.standing.trials_without_gain;
       continue;
     }
     const Measurement m =

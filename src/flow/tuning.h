@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "flow/device_guard.h"
 #include "flow/progress.h"
 #include "flow/settings.h"
 #include "measure/trial.h"
@@ -29,10 +30,12 @@ struct TuningContext {
   std::map<std::string, Tuned>* results =
       nullptr;  // by workload hash; kept by the caller so that a cancelled run has what there is
   int64_t* trials = nullptr;
+  DeviceGuard* guard = nullptr;  // limits of temperature and memory; may be null
 };
 
 // Measures each workload's default (from the store where a verified record of this environment and shape
-// exists). Wrong defaults are reported as kWrongResult: a default must be right.
+// exists). Wrong defaults are reported as kWrongResult: a default must be right. Where the device stays too
+// hot the rest is left unmeasured.
 void measure_defaults(const TuningContext& context,
                       const std::map<std::string, plan::PlannedWorkload>& workloads,
                       const std::string& phase);
