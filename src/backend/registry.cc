@@ -45,6 +45,9 @@ std::vector<BackendReport> list_backends() {
 
 DevicePtr open_device(const std::string& id) {
   std::string known;
+  if (id.rfind("cuda:sm", 0) == 0)
+    throw Error(Code::kInvalidArgument,
+                fmt::format("'{}' names architectures, not a device: only optimize --target takes it", id));
   for (const Entry& entry : kEntries) {
     const std::string prefix = fmt::format("{}:", entry.name);
     const bool any = id.empty() || id == entry.name;

@@ -16,7 +16,10 @@ namespace thrice::cli {
 
 std::vector<Option> settings_options() {
   return {{"--config", "FILE", "settings in YAML (docs/settings.md)"},
-          {"--device", "ID", "cuda:0, opencl:0, null:0 (default: the best found; see thrice devices)"},
+          {"--target", "ID",
+           "cuda:0, opencl:0, null:0 (default: the best found; see thrice devices); optimize: "
+           "cuda:sm_80,sm_90a too"},
+          {"--device", "ID", "the same as --target"},
           {"--cache", "FOLDER", "kernel cache (default ~/.cache/thrice)"},
           {"--store", "FILE", "tuning store (default: store.sqlite in the cache folder)"}};
 }
@@ -32,7 +35,12 @@ flow::Settings settings_from(const Arguments& arguments) {
     settings.store_path = *folder + "/store.sqlite";
   }
   if (const auto path = arguments.get("--store")) settings.store_path = *path;
-  if (const auto id = arguments.get("--device")) settings.device = *id;
+  const auto target = arguments.get("--target"), device = arguments.get("--device");
+  if (target && device && *target != *device)
+    throw Error(Code::kInvalidArgument,
+                fmt::format("--target '{}' and --device '{}' are two names of one choice: give one", *target,
+                            *device));
+  if (target || device) settings.device = target ? *target : *device;
   if (const auto level = arguments.get("--log")) settings.log_level = *level;
   set_log_level(parse_log_level(settings.log_level));
   return settings;

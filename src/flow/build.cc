@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backend/cross_device.h"
 #include "codegen/generate.h"
 #include "ir/check.h"
 #include "runtime/programs.h"
@@ -93,6 +94,24 @@ release::Release make_release(const OptimizeReport& report, backend::Device& dev
   release.graph = std::move(graph);
   release.plan = std::move(plan);
   return release;
+}
+
+void add_architectures(release::Release& release, const std::vector<std::string>& architectures,
+                       const std::string& cache_folder) {
+  for (const std::string& architecture : architectures) {
+    jit::KernelCache cache(backend::open_cross_device(architecture), cache_folder);
+    for (const artifact::KernelSource& source : release.sources) try {
+        release.binaries.push_back(*cache.build(source).binary);
+      } catch (const Error& error) {
+        std::string schedule = "?";
+        for (const artifact::ManifestProgram& program : release.manifest.programs)
+          if (program.source_key == source.key) schedule = program.schedule;
+        throw Error(error.code(),
+                    fmt::format("schedule '{}' does not build for {}: leave that architecture out and "
+                                "make a release of its own: {}",
+                                schedule, architecture, error.what()));
+      }
+  }
 }
 
 std::string environment_json(backend::Device& device) {

@@ -32,6 +32,12 @@ release::Release make_release(const OptimizeReport& report, backend::Device& dev
                               const std::vector<BuiltProgram>& built,
                               const std::vector<std::string>& slow_steps);
 
+// Adds binaries of further CUDA architectures for every program of the release. `cache_folder`: of kernels.
+// Throws kCompileFailed that names region and architecture: a schedule of one card may need what another
+// lacks.
+void add_architectures(release::Release& release, const std::vector<std::string>& architectures,
+                       const std::string& cache_folder);
+
 // What a time depends on beside the kernel: device, driver, compiler, product. JSON.
 std::string environment_json(backend::Device& device);
 

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "codegen/generate.h"
 #include "flow/build.h"
+#include "flow/open_target.h"
 #include "flow/tuning.h"
 #include "flow/whole_model.h"
 #include "ir/check.h"
@@ -188,10 +189,10 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   report.model = request.model_path;
   tune::require_agent(settings.agent);  // now, not after minutes of building
 
-  const backend::DevicePtr device = backend::open_device(settings.device);
+  const OpenedTarget target = open_target(settings.device);
+  const backend::DevicePtr& device = target.device;
   report.device = device->spec().name;
   report.target = device->spec().id;
-  const bool runs = device->spec().api != target::Api::kNull;
 
   auto graph = std::make_shared<ir::Graph>(
       phases.run("import", [&] { return frontend::import_model(request.model_path, request.import); }));
@@ -223,15 +224,17 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     report.cancelled = listener.stop();
     if (request.release_path.empty()) return;
     phases.run("release", [&] {
-      release::write_release(
-          request.release_path,
-          make_release(report, *device, graph, std::make_shared<artifact::Plan>(planned.plan), built,
-                       planned.slow_steps));
+      release::Release release = make_release(
+          report, *device, graph, std::make_shared<artifact::Plan>(planned.plan), built, planned.slow_steps);
+      add_architectures(release, target.also, settings.cache_folder + "/kernels");
+      for (const std::string& architecture : target.also)
+        report.notes.push_back(architecture + ": its binaries were built, not run");
+      release::write_release(request.release_path, std::move(release));
       return 0;
     });
     report.release = request.release_path;
   };
-  if (runs) {
+  if (target.runs) {
     std::string notice;
     store = std::make_unique<store::Store>(settings.store_path, &notice);
     if (!notice.empty()) report.notes.push_back(notice);
@@ -301,7 +304,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     report.arena_lower_bound = best->arena_lower_bound();
     release_built(built);
   } else {
-    report.notes.push_back("null device: nothing was run, timed or verified");
+    report.notes.push_back(device->spec().id + ": nothing was run, timed or verified");
     std::vector<BuiltProgram> built;
     exec::make_executable(device, graph, std::make_shared<artifact::Plan>(planned.plan),
                           program_source(device, cache, &built));

@@ -5,12 +5,28 @@
 
 #include <map>
 
+#include "target/architecture.h"
+
 namespace thrice::runtime {
 
 namespace {
 
 artifact::Language language_of(const target::DeviceSpec& spec) {
   return spec.api == target::Api::kCuda ? artifact::Language::kCuda : artifact::Language::kOpenCL;
+}
+
+// The binary of exactly this architecture, else the nearest one that a CUDA card runs too; nullptr: none.
+const artifact::KernelBinary* fitting(const release::Release& release, const std::string& key,
+                                      const target::DeviceSpec& spec) {
+  const artifact::KernelBinary* best = nullptr;
+  for (const artifact::KernelBinary& binary : release.binaries) {
+    if (binary.key != key) continue;
+    if (binary.architecture == spec.architecture) return &binary;
+    const bool runs = spec.api == target::Api::kCuda && binary.format == artifact::BinaryFormat::kCubin &&
+                      target::cubin_runs_on(binary.architecture, spec.architecture);
+    if (runs && (!best || target::cubin_runs_on(best->architecture, binary.architecture))) best = &binary;
+  }
+  return best;
 }
 
 std::string architectures_in(const release::Release& release) {
@@ -40,9 +56,8 @@ exec::ProgramSource release_programs(backend::DevicePtr device,
     const std::string text = schedule.str();
     for (const artifact::ManifestProgram& program : release->manifest.programs) {
       if (program.workload != workload.hash || program.schedule != text) continue;
-      for (const artifact::KernelBinary& binary : release->binaries)
-        if (binary.key == program.source_key && binary.architecture == device->spec().architecture)
-          return device->load(binary, program.kernels);
+      if (const artifact::KernelBinary* binary = fitting(*release, program.source_key, device->spec()))
+        return device->load(*binary, program.kernels);
       for (const artifact::KernelSource& source : release->sources)
         if (source.key == program.source_key && source.language == language_of(device->spec()) && build)
           return build(source);

@@ -15,9 +15,10 @@ using Builder = std::function<backend::ProgramPtr(const artifact::KernelSource&)
 // kept on disk.
 Builder driver_builder(backend::DevicePtr device);
 
-// The binary of the device's architecture, else the text where it is in the device's language and `build` is
-// not empty. The source throws kUnsupported, which lists the architectures inside, and kCorrupt where the
-// release has no program for a region.
+// The binary of the device's architecture or, on a CUDA card, of one whose code it runs too (sm_80 on sm_86);
+// else the text where it is in the device's language and `build` is not empty. The source throws
+// kUnsupported, which lists the architectures inside, and kCorrupt where the release has no program for a
+// region.
 exec::ProgramSource release_programs(backend::DevicePtr device,
                                      std::shared_ptr<const release::Release> release, Builder build);
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <thrice/status.h>
 
+#include "target/architecture.h"
+
 namespace thrice::backend::cuda {
 
 CudaProgram::~CudaProgram() {
@@ -23,7 +25,8 @@ std::shared_ptr<CudaProgram> load(const ContextPtr& context, const artifact::Ker
   const Context& c = *context;
   if (binary.format != artifact::BinaryFormat::kCubin && binary.format != artifact::BinaryFormat::kPtx)
     throw Error(Code::kUnsupported, c.spec.id + ": the binary is no cubin and no PTX");
-  if (binary.format == artifact::BinaryFormat::kCubin && binary.architecture != c.spec.architecture)
+  if (binary.format == artifact::BinaryFormat::kCubin &&
+      !target::cubin_runs_on(binary.architecture, c.spec.architecture))
     throw Error(Code::kUnsupported,
                 fmt::format("{}: the program was built for {}, this device is {}; build it again", c.spec.id,
                             binary.architecture, c.spec.architecture));

@@ -1,0 +1,25 @@
+// Would catch: code loaded on a card that cannot run it, or refused on one that can.
+#include "target/architecture.h"
+
+#include <gtest/gtest.h>
+
+namespace thrice::target {
+namespace {
+
+TEST(Architecture, CodeRunsUpwardsWithinItsMajorNumber) {
+  EXPECT_TRUE(cubin_runs_on("sm_80", "sm_80"));
+  EXPECT_TRUE(cubin_runs_on("sm_80", "sm_86"));
+  EXPECT_TRUE(cubin_runs_on("sm_90", "sm_90a"));
+  EXPECT_TRUE(cubin_runs_on("sm_90a", "sm_90a"));
+  EXPECT_TRUE(cubin_runs_on("sm_100f", "sm_103a"));
+  EXPECT_FALSE(cubin_runs_on("sm_86", "sm_80"));
+  EXPECT_FALSE(cubin_runs_on("sm_80", "sm_90a"));
+  EXPECT_FALSE(cubin_runs_on("sm_90", "sm_100a"));
+  EXPECT_FALSE(cubin_runs_on("sm_100a", "sm_103a"));  // "a": that architecture and no other
+  EXPECT_FALSE(cubin_runs_on("sm_80x2", "sm_80"));
+  EXPECT_FALSE(cubin_runs_on("", "sm_80"));
+  EXPECT_FALSE(cubin_runs_on("sm_80", "AMD EPYC | PoCL"));
+}
+
+}  // namespace
+}  // namespace thrice::target
