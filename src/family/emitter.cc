@@ -278,13 +278,15 @@ bool Emitter::divides(Index variable) const {
   return false;
 }
 
-KernelDraft Emitter::finish(std::function<void(const Facts&, artifact::Launch&)> geometry, int64_t threads) {
+KernelDraft Emitter::finish(std::function<void(const Facts&, artifact::Launch&)> geometry, int64_t threads,
+                            int64_t cluster) {
   KernelDraft kernel;
   kernel.symbol = symbol_;
   kernel.extents = extents_;
   kernel.geometry = std::move(geometry);
   kernel.text = preamble_;
   kernel.text += threads > 0 ? fmt::format("TH_KERNEL_THREADS({}) ", threads) : "TH_KERNEL ";
+  if (cluster > 1) kernel.text += fmt::format("__cluster_dims__({}, 1, 1) ", cluster);
   kernel.text += fmt::format("{}({}) {{\n", symbol_, draft_.parameters());
   for (size_t i = 0; i < extents_.size(); ++i) kernel.text += fmt::format("  const int d{0} = E[{0}];\n", i);
   kernel.text += head_ + body_ + "}\n";

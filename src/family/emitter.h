@@ -88,8 +88,10 @@ class Emitter {
 
   // True where text written so far divides something that depends on `variable`: such loops do not vectorise.
   bool divides(Index variable) const;
-  // The finished kernel: signature, extents at its head, body. `threads` > 0 states the work-group size.
-  KernelDraft finish(std::function<void(const Facts&, artifact::Launch&)> geometry, int64_t threads = 0);
+  // The finished kernel: signature, extents at its head, body. `threads` > 0 states the work-group size,
+  // `cluster` > 1 how many neighbouring blocks form a cluster (CUDA, sm_90 on; grids are multiples of it).
+  KernelDraft finish(std::function<void(const Facts&, artifact::Launch&)> geometry, int64_t threads = 0,
+                     int64_t cluster = 1);
 
  private:
   struct Scope {

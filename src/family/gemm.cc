@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "family/gemm_mma.h"
+
 namespace thrice::family {
 
 namespace {
@@ -32,13 +34,14 @@ GemmSize gemm_size(const Gemm& g, const Facts& facts) {
 }
 
 bool is_gemm_tactic(const std::string& t) {
-  return t == "naive" || t == "tiled" || t == "vector" || t == "dot";
+  return t == "naive" || t == "tiled" || t == "mma" || t == "vector" || t == "dot";
 }
 
 std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tactic, const GemmSize& size,
                                                           const DeviceSpec& device) {
   const int64_t lanes = lanes_of(device);
   if (tactic == "naive") return {{"threads", device.is_cpu ? 64 : 256}};
+  if (tactic == "mma") return default_gemm_mma(size, device);
   if (tactic == "tiled") {
     if (device.is_cpu) return {{"tile_m", 64}, {"tile_n", 64}, {"tile_k", 32}, {"reg_m", 4}, {"reg_n", 16}};
     // Enough blocks to fill the device before tiles get wide.
@@ -80,7 +83,8 @@ std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tac
   return {{"reg_m", reg_m}, {"reg_n", reg_n}, {"lanes", lanes}, {"items", 1}};
 }
 
-std::vector<artifact::Parameter> gemm_parameters(const std::string& tactic, const DeviceSpec&) {
+std::vector<artifact::Parameter> gemm_parameters(const std::string& tactic, const DeviceSpec& device) {
+  if (tactic == "mma") return gemm_mma_parameters(device);
   if (tactic == "naive") return {{"threads", {32, 64, 128, 256}}};
   if (tactic == "tiled")
     return {{"tile_m", {16, 32, 64, 128}},
@@ -99,6 +103,7 @@ std::vector<artifact::Parameter> gemm_parameters(const std::string& tactic, cons
 Refusal refuse_gemm(const Workload& workload, const Gemm& g, const Schedule& s, const DeviceSpec& device) {
   const int64_t element = static_cast<int64_t>(computes_in_float(g.dtype) ? 4 : dtype_bytes(g.dtype));
   if (s.tactic == "naive") return refuse_device(workload, device, s.get("threads"), 0);
+  if (s.tactic == "mma") return refuse_gemm_mma(workload, g, s, device);
   if (s.tactic == "tiled") {
     const int64_t bm = s.get("tile_m"), bn = s.get("tile_n"), bk = s.get("tile_k"), rm = s.get("reg_m"),
                   rn = s.get("reg_n");
@@ -139,6 +144,8 @@ Refusal refuse_gemm(const Workload& workload, const Gemm& g, const Schedule& s, 
 }
 
 std::string default_gemm_tactic(const Gemm& g, const GemmSize& size, const DeviceSpec& device) {
+  if (device.api == target::Api::kCuda && size.depth >= 16 && is_float(g.dtype) && g.dtype != DType::kF64)
+    return "mma";
   if (device.api == target::Api::kCuda || !device.is_cpu)
     return size.batches * size.rows * size.cols < 256 && size.depth < 64 ? "naive" : "tiled";
   if (!is_float(g.dtype)) return size.rows * size.cols < 64 ? "naive" : "tiled";

@@ -41,6 +41,7 @@ GemmSize gemm_size(const Gemm& gemm, const Facts& facts);
 // Each tactic: kernel text, rule-chosen parameters, choices, and reasons against a schedule.
 // naive: one thread an element. parameters: threads.
 // tiled: shared-memory tiles, register tiles; both languages. tile_m tile_n tile_k reg_m reg_n.
+// mma: tensor cores, float32-accurate; CUDA only (gemm_mma.h).
 // vector: register tile of reg_m rows and reg_v vectors of `lanes` columns, no shared memory: for CPUs;
 // OpenCL
 //         only, since CUDA C++ has no float8 and a GPU wants neighbouring threads on neighbouring columns.

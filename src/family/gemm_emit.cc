@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "family/gemm.h"
+#include "family/gemm_mma.h"
 #include "family/scalar.h"
 #include "family/template.h"
 
@@ -310,6 +311,7 @@ KernelDraft emit_gemm(ProgramDraft& draft, const std::string& symbol, const Gemm
                       const Schedule& schedule, bool is_cpu) {
   if (schedule.tactic == "naive") return emit_naive(draft, symbol, gemm, schedule);
   if (schedule.tactic == "tiled") return emit_tiled(draft, symbol, gemm, schedule, is_cpu);
+  if (schedule.tactic == "mma") return emit_gemm_mma(draft, symbol, gemm, schedule);
   if (schedule.tactic == "vector") return emit_vector(draft, symbol, gemm, schedule);
   if (schedule.tactic == "dot") return emit_dot(draft, symbol, gemm, schedule);
   throw Error(Code::kInternal, fmt::format("products have no tactic '{}'", schedule.tactic));

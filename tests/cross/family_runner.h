@@ -1,4 +1,5 @@
-// Runs workloads through a family's kernels on OpenCL and compares them with the float64 interpreter.
+// Runs workloads through a family's kernels on a device (THRICE_TEST_DEVICE, else "opencl:0") and compares them
+// with the float64 interpreter.
 #pragma once
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -198,17 +199,25 @@ class FamilyRunner {
       (void)kSaid;
       return;
     }
-    target::DeviceSpec gpu = spec();
-    gpu.is_cpu = false;
-    gpu.has_f64 = true;
-    gpu.api = target::Api::kCuda;
-    if (f.illegal(w, schedule, gpu)) return;  // written for OpenCL alone, or too large for a card
-    const std::string text = family::prelude(artifact::Language::kCuda) + f.emit(w, schedule, gpu).text;
-    if (!cuda_seen_.emplace(text, true).second) return;
     for (const char* architecture : {"sm_80", "sm_90a"}) {
+      const target::DeviceSpec gpu = gpu_spec(architecture);
+      if (f.illegal(w, schedule, gpu)) continue;  // written for OpenCL alone, or too large for a card
+      const std::string text = family::prelude(artifact::Language::kCuda) + f.emit(w, schedule, gpu).text;
+      if (!cuda_seen_.emplace(architecture + text, true).second) continue;
       const std::string log = Nvrtc::instance().compile(text, architecture);
-      EXPECT_EQ(log, "") << f.emit(w, schedule, gpu).text;
+      EXPECT_EQ(log, "") << schedule.str() << "\n" << f.emit(w, schedule, gpu).text;
     }
+  }
+
+  // A card of that architecture, as far as families ask.
+  static target::DeviceSpec gpu_spec(const std::string& architecture) {
+    target::DeviceSpec gpu;
+    gpu.api = target::Api::kCuda;
+    gpu.architecture = architecture;
+    gpu.compute_units = 132;
+    gpu.has_f64 = gpu.has_f16_arithmetic = gpu.has_int64_atomics = true;
+    gpu.max_alloc_bytes = gpu.memory_bytes = int64_t{16} << 30;
+    return gpu;
   }
 
   static std::string bindings_text(const ir::Bindings& b) {
@@ -220,7 +229,8 @@ class FamilyRunner {
  private:
   FamilyRunner() {
     try {
-      device_ = backend::open_device("opencl:0");
+      const char* id = std::getenv("THRICE_TEST_DEVICE");
+      device_ = backend::open_device(id != nullptr ? id : "opencl:0");
       stream_ = device_->make_stream();
     } catch (const Error& error) {
       reason_ = error.what();
@@ -228,7 +238,8 @@ class FamilyRunner {
   }
   backend::ProgramPtr build(const family::ProgramText& text) {
     artifact::KernelSource source;
-    source.language = artifact::Language::kOpenCL;
+    source.language =
+        spec().api == target::Api::kCuda ? artifact::Language::kCuda : artifact::Language::kOpenCL;
     source.text = family::prelude(source.language) + text.text;
     source.kernels = text.kernels;
     source.key = fmt::format("{:x}", std::hash<std::string>{}(source.text));

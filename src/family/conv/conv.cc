@@ -11,18 +11,19 @@ namespace thrice::family {
 
 namespace {
 
-constexpr const char* kTactics[] = {"naive",  "implicit",  "pointwise", "dot",
-                                    "direct", "depthwise", "subpixel",  "subpixel_tiled"};
+constexpr const char* kTactics[] = {"naive",  "implicit",  "implicit_mma", "pointwise",      "dot",
+                                    "direct", "depthwise", "subpixel",     "subpixel_tiled", "subpixel_mma"};
 
 // The kernel of gemm.h behind a tactic; "" = none.
 std::string gemm_tactic(const std::string& tactic) {
   if (tactic == "implicit" || tactic == "subpixel_tiled") return "tiled";
+  if (tactic == "implicit_mma" || tactic == "subpixel_mma") return "mma";
   if (tactic == "pointwise" || tactic == "subpixel") return "vector";
   return tactic == "dot" ? "dot" : "";
 }
 
 Gemm gemm_of(const ProgramDraft& draft, const ConvProblem& conv, const std::string& tactic) {
-  if (tactic == "implicit") return implicit_gemm(draft, conv);
+  if (tactic == "implicit" || tactic == "implicit_mma") return implicit_gemm(draft, conv);
   if (tactic == "pointwise" || tactic == "dot") return pointwise_gemm(draft, conv);
   return subpixel_gemm(draft, conv);
 }
@@ -30,7 +31,7 @@ Gemm gemm_of(const ProgramDraft& draft, const ConvProblem& conv, const std::stri
 // Reasons of the convolution itself against a tactic.
 Refusal refuse_structure(const ConvProblem& conv, const std::string& tactic) {
   if (tactic == "naive") return std::nullopt;
-  if (tactic == "subpixel" || tactic == "subpixel_tiled") {
+  if (tactic.rfind("subpixel", 0) == 0) {
     if (!conv.is_subpixel())
       return "taps overlap or leave gaps: only a transposed convolution whose stride is its kernel, "
              "unpadded, is one product";
@@ -150,7 +151,7 @@ class Conv final : public Family {
     const ConvProblem conv = make_conv(workload);
     const ProgramDraft draft(workload);
     const Facts all = ir::bind(workload.graph, facts);
-    const std::string tactic = default_tactic(draft, conv, device);
+    const std::string tactic = default_tactic(draft, conv, all, device);
     return {"conv", tactic, default_values(draft, conv, tactic, all, device)};
   }
 
@@ -206,13 +207,17 @@ class Conv final : public Family {
   }
 
  private:
-  static std::string default_tactic(const ProgramDraft& draft, const ConvProblem& conv,
+  static std::string default_tactic(const ProgramDraft& draft, const ConvProblem& conv, const Facts& facts,
                                     const DeviceSpec& device) {
     const bool vectors = device.is_cpu && device.api != target::Api::kCuda && is_float(conv.dtype);
-    if (conv.is_subpixel()) return vectors ? "subpixel" : "subpixel_tiled";
+    const auto product = [&](const char* mma, const char* tiled, const Gemm& gemm) {
+      return default_gemm_tactic(gemm, gemm_size(gemm, facts), device) == "mma" ? mma : tiled;
+    };
+    if (conv.is_subpixel())
+      return vectors ? "subpixel" : product("subpixel_mma", "subpixel_tiled", subpixel_gemm(draft, conv));
     if (conv.transposed) return "naive";
     if (!refuse_structure(conv, "depthwise")) return vectors ? "depthwise" : "naive";
-    if (!vectors) return "implicit";
+    if (!vectors) return product("implicit_mma", "implicit", implicit_gemm(draft, conv));
     if (!conv.is_pointwise()) return "direct";
     const Gemm gemm = pointwise_gemm(draft, conv);
     return gemm.a_along_k && gemm.b_along_k ? "dot" : "pointwise";

@@ -13,7 +13,7 @@ using ir::Dim;
 using ir::Op;
 using ir::ValueId;
 
-constexpr const char* kTactics[] = {"naive", "tiled", "vector", "dot"};
+constexpr const char* kTactics[] = {"naive", "tiled", "mma", "vector", "dot"};
 
 bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
 

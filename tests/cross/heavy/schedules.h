@@ -42,10 +42,12 @@ inline void check_tactics(Builder& builder, const family::Family& f,
   const auto refusal = f.match(w);
   ASSERT_FALSE(refusal.has_value()) << *refusal << "\n" << ir::print(w.graph);
   auto& runner = FamilyRunner::instance();
+  for (const auto& s : some_schedules(w, f, ir::facts_at(w.graph, bindings[0]),
+                                      FamilyRunner::gpu_spec("sm_90a"), 1, std::hash<std::string>{}(w.hash)))
+    runner.check_cuda(w, f, s);
   const auto schedules = some_schedules(w, f, ir::facts_at(w.graph, bindings[0]), runner.spec(), per_tactic,
                                         std::hash<std::string>{}(w.hash));
   for (const auto& s : schedules) {
-    runner.check_cuda(w, f, s);
     uint64_t seed = 1;
     for (const auto& b : bindings) {
       SCOPED_TRACE(FamilyRunner::bindings_text(b));

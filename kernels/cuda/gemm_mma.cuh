@@ -1,0 +1,204 @@
+// product[z][m][n] = sum_k a[z][m][k] * b[z][k][n] on tensor cores (sm_80 and newer), any row and column order.
+//
+// f32: every operand x is split in registers into hi = x rounded to 11 bits and lo = x - hi (exact, 12 bits), and three tf32
+// products lo*hi + hi*lo + hi*hi are summed: error about 2^-22 an operand, as good as float32 arithmetic. f16 and bf16 are exact in
+// tf32 and need one product. Tensor cores truncate when they add: hi*hi of 8 steps of the depth starts from zero and joins `acc` by
+// an ordinary add; the small products stay in `low` to the end, where their truncation is 2^-11 of the others'.
+// An infinite operand gives NaN (Inf - Inf in lo), also where float32 arithmetic would give Inf.
+//
+// A block of (BM / WM) * (BN / WN) warps computes BM x BN; a warp WM x WN as FM x FN fragments of 16 x 8. While a step is
+// multiplied, the next one is on its way through the fused prologue into registers; two shared buffers, one barrier a step.
+// SPLIT > 1 (sm_90 and newer): the blocks of a cluster share a tile, each sums its part of the depth, and each adds up and stores
+// its part of the tile out of all their shared memories: no scratch, no atomics, the same sum every time.
+// Shared bytes: max(2 (A + B), C) of the layouts in gemm_mma.cc.
+// Sources: PTX ISA (fragments of mma.m16n8k8, clusters); Ootomo and Yokota 2022 (error-corrected products).
+//@@ functions
+TH_FN th_u32 th_tf32_hi(float x) { return ((th_u32)__float_as_int(x) + 0x1000u) & 0xffffe000u; }
+TH_FN th_u32 th_tf32_lo(float x, th_u32 hi) { return (th_u32)__float_as_int(x - __int_as_float((int)hi)); }
+// d = a b + c of a 16 x 8 x 8 fragment.
+TH_FN void th_mma_tf32(float* d, const th_u32* a, const th_u32* b, const float* c) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+//@@ cluster_functions
+TH_FN void th_cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+TH_FN float th_cluster_load(const float* p, int rank) {
+  float x;
+  asm volatile("{.reg .u64 s; .reg .u32 l, r; cvta.to.shared.u64 s, %1; cvt.u32.u64 l, s; mapa.shared::cluster.u32 r, l, %2;\n\t"
+      "ld.shared::cluster.f32 %0, [r];}" : "=f"(x) : "l"(p), "r"(rank) : "memory");
+  return x;
+}
+//@@ body
+{
+const int rank = TH_BLOCK % $SPLIT;
+const int tile = TH_BLOCK / $SPLIT;
+const int tile_n = tile % $TILES_N;
+const int tile_rest = tile / $TILES_N;
+const int tile_m = tile_rest % $TILES_M;
+const int z = tile_rest / $TILES_M;
+const int block_m = tile_m * $BM;
+const int block_n = tile_n * $BN;
+const int group = TH_THREAD % 32 / 4;
+const int quad = TH_THREAD % 4;
+const int warp_m = TH_THREAD / 32 / $WARPS_N * $WM;
+const int warp_n = TH_THREAD / 32 % $WARPS_N * $WN;
+const int part = (($K + $BK - 1) / $BK + $SPLIT - 1) / $SPLIT * $BK;
+const int begin = rank * part;
+const int end = begin + part < $K ? begin + part : $K;
+const float zeros[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+float acc[$FM][$FN][4];
+//@begin_low
+TH_UNROLL for (int i = 0; i < $FM; ++i) {
+TH_UNROLL for (int j = 0; j < $FN; ++j) {
+TH_UNROLL for (int r = 0; r < 4; ++r) {
+acc[i][j][r] = 0.0f;
+//@zero_low
+}
+}
+}
+int buffer = 0;
+for (int step = begin - $BK; step < end; step += $BK) {
+const int ahead = step + $BK;
+float next_a[$LOADS_A], next_b[$LOADS_B];
+if (ahead < end) {
+TH_UNROLL for (int t = 0; t < $LOADS_A; ++t) {
+const int m = block_m + $A_ROW;
+const int k = ahead + $A_DEPTH;
+float element = 0.0f;
+if (m < $M && k < end) {
+//@load_a
+}
+next_a[t] = element;
+}
+TH_UNROLL for (int t = 0; t < $LOADS_B; ++t) {
+const int n = block_n + $B_COL;
+const int k = ahead + $B_DEPTH;
+float element = 0.0f;
+if (k < end && n < $N) {
+//@load_b
+}
+next_b[t] = element;
+}
+}
+if (step >= begin) {
+const float* tile_a = $SHARED + buffer * $BUFFER;
+const float* tile_b = tile_a + $SIZE_A;
+TH_UNROLL for (int kk = 0; kk < $BK; kk += 8) {
+float a[$FM][4], b[$FN][2];
+TH_UNROLL for (int i = 0; i < $FM; ++i) {
+//@fragment_a
+}
+//@fragments_b
+//@multiply
+}
+}
+buffer ^= 1;
+if (ahead < end) {
+float* tile_a = $SHARED + buffer * $BUFFER;
+float* tile_b = tile_a + $SIZE_A;
+TH_UNROLL for (int t = 0; t < $LOADS_A; ++t) {
+tile_a[$A_AT] = next_a[t];
+}
+TH_UNROLL for (int t = 0; t < $LOADS_B; ++t) {
+tile_b[$B_AT] = next_b[t];
+}
+}
+TH_BARRIER();
+}
+TH_UNROLL for (int i = 0; i < $FM; ++i) {
+TH_UNROLL for (int j = 0; j < $FN; ++j) {
+TH_UNROLL for (int r = 0; r < 4; ++r) {
+const int column = quad * 2 + r % 2;
+$SHARED[(warp_m + i * 16 + group + r / 2 * 8) * $CP + $C_COLUMN] = $RESULT;
+}
+}
+}
+$BARRIER;
+for (int t = rank * $THREADS + TH_THREAD; t < $BM * $BN; t += $THREADS * $SPLIT) {
+const int tm = t / $BN;
+const int tn = t % $BN;
+const int m = block_m + tm;
+const int n = block_n + tn;
+if (m < $M && n < $N) {
+float total = 0.0f;
+//@add_parts
+//@epilogue
+}
+}
+//@leave
+}
+//@@ a_along_k
+const float2 upper = *(const float2*)(tile_a + (warp_m + i * 16 + group) * $AP + kk + quad * 2);
+const float2 lower = *(const float2*)(tile_a + (warp_m + i * 16 + group + 8) * $AP + kk + quad * 2);
+a[i][0] = upper.x;
+a[i][1] = lower.x;
+a[i][2] = upper.y;
+a[i][3] = lower.y;
+//@@ a_along_m
+const float* column = tile_a + (kk + quad * 2) * $AP + warp_m + i * 16 + group;
+a[i][0] = column[0];
+a[i][1] = column[8];
+a[i][2] = column[$AP];
+a[i][3] = column[$AP + 8];
+//@@ b_along_n
+TH_UNROLL for (int j = 0; j < $FN; j += 4) {
+const float* row = tile_b + (kk + quad * 2) * $BP + warp_n + j * 8 + group * 4;
+const float4 even = *(const float4*)row;
+const float4 odd = *(const float4*)(row + $BP);
+b[j][0] = even.x;
+b[j + 1][0] = even.y;
+b[j + 2][0] = even.z;
+b[j + 3][0] = even.w;
+b[j][1] = odd.x;
+b[j + 1][1] = odd.y;
+b[j + 2][1] = odd.z;
+b[j + 3][1] = odd.w;
+}
+//@@ b_along_k
+TH_UNROLL for (int j = 0; j < $FN; ++j) {
+const float2 pair = *(const float2*)(tile_b + (warp_n + j * 8 + group) * $BP + kk + quad * 2);
+b[j][0] = pair.x;
+b[j][1] = pair.y;
+}
+//@@ multiply_split
+th_u32 a_hi[$FM][4], a_lo[$FM][4], b_hi[$FN][2], b_lo[$FN][2];
+TH_UNROLL for (int i = 0; i < $FM; ++i) {
+TH_UNROLL for (int r = 0; r < 4; ++r) {
+a_hi[i][r] = th_tf32_hi(a[i][r]);
+a_lo[i][r] = th_tf32_lo(a[i][r], a_hi[i][r]);
+}
+}
+TH_UNROLL for (int j = 0; j < $FN; ++j) {
+TH_UNROLL for (int r = 0; r < 2; ++r) {
+b_hi[j][r] = th_tf32_hi(b[j][r]);
+b_lo[j][r] = th_tf32_lo(b[j][r], b_hi[j][r]);
+}
+}
+TH_UNROLL for (int i = 0; i < $FM; ++i) {
+TH_UNROLL for (int j = 0; j < $FN; ++j) {
+th_mma_tf32(low[i][j], a_lo[i], b_hi[j], low[i][j]);
+}
+}
+TH_UNROLL for (int i = 0; i < $FM; ++i) {
+TH_UNROLL for (int j = 0; j < $FN; ++j) {
+float high[4];
+th_mma_tf32(high, a_hi[i], b_hi[j], zeros);
+th_mma_tf32(low[i][j], a_hi[i], b_lo[j], low[i][j]);
+TH_UNROLL for (int r = 0; r < 4; ++r) {
+acc[i][j][r] += high[r];
+}
+}
+}
+//@@ multiply_exact
+TH_UNROLL for (int i = 0; i < $FM; ++i) {
+TH_UNROLL for (int j = 0; j < $FN; ++j) {
+float high[4];
+th_mma_tf32(high, (const th_u32*)a[i], (const th_u32*)b[j], zeros);
+TH_UNROLL for (int r = 0; r < 4; ++r) {
+acc[i][j][r] += high[r];
+}
+}
+}
