@@ -6,12 +6,13 @@
 // an ordinary add; the small products stay in `low` to the end, where their truncation is 2^-11 of the others'.
 // An infinite operand gives NaN (Inf - Inf in lo), also where float32 arithmetic would give Inf.
 //
-// A block of (BM / WM) * (BN / WN) warps computes BM x BN; a warp WM x WN as FM x FN fragments of 16 x 8. While a step is
-// multiplied, the next one is on its way through the fused prologue into registers; two shared buffers, one barrier a step.
+// A block of (BM / WM) * (BN / WN) warps computes BM x BN; a warp WM x WN as FM x FN fragments of 16 x 8. STAGES tiles of BK of the
+// depth are in shared memory or on their way to it: operands that lie in memory as they are come by asynchronous copies (four
+// elements at once where neighbours are aligned), operands with a fused prologue through registers. One barrier a step.
 // SPLIT > 1 (sm_90 and newer): the blocks of a cluster share a tile, each sums its part of the depth, and each adds up and stores
 // its part of the tile out of all their shared memories: no scratch, no atomics, the same sum every time.
-// Shared bytes: max(2 (A + B), C) of the layouts in gemm_mma.cc.
-// Sources: PTX ISA (fragments of mma.m16n8k8, clusters); Ootomo and Yokota 2022 (error-corrected products).
+// Shared bytes: 4 max(STAGES (A + B), C) of the layouts in gemm_mma.cc, dynamic.
+// Sources: PTX ISA (fragments of mma.m16n8k8, cp.async, clusters); Ootomo and Yokota 2022 (error-corrected products).
 //@@ functions
 TH_FN th_u32 th_tf32_hi(float x) { return ((th_u32)__float_as_int(x) + 0x1000u) & 0xffffe000u; }
 TH_FN th_u32 th_tf32_lo(float x, th_u32 hi) { return (th_u32)__float_as_int(x - __int_as_float((int)hi)); }
@@ -20,6 +21,15 @@ TH_FN void th_mma_tf32(float* d, const th_u32* a, const th_u32* b, const float* 
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
       : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+// Copies 4 or 16 bytes; zeros where `inside` is false (then `from` is not read).
+TH_FN void th_copy4(float* to, const float* from, bool inside) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+      :: "r"((th_u32)__cvta_generic_to_shared(to)), "l"(from), "r"(inside ? 4 : 0) : "memory");
+}
+TH_FN void th_copy16(float* to, const float* from, bool inside) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+      :: "r"((th_u32)__cvta_generic_to_shared(to)), "l"(from), "r"(inside ? 16 : 0) : "memory");
 }
 //@@ cluster_functions
 TH_FN void th_cluster_barrier() {
@@ -33,6 +43,7 @@ TH_FN float th_cluster_load(const float* p, int rank) {
 }
 //@@ body
 {
+extern __shared__ __align__(16) float tiles[];
 const int rank = TH_BLOCK % $SPLIT;
 const int tile = TH_BLOCK / $SPLIT;
 const int tile_n = tile % $TILES_N;
@@ -45,9 +56,10 @@ const int group = TH_THREAD % 32 / 4;
 const int quad = TH_THREAD % 4;
 const int warp_m = TH_THREAD / 32 / $WARPS_N * $WM;
 const int warp_n = TH_THREAD / 32 % $WARPS_N * $WN;
-const int part = (($K + $BK - 1) / $BK + $SPLIT - 1) / $SPLIT * $BK;
-const int begin = rank * part;
-const int end = begin + part < $K ? begin + part : $K;
+const int all_steps = ($K + $BK - 1) / $BK;
+const int part = (all_steps + $SPLIT - 1) / $SPLIT;
+const int first = rank * part;
+const int steps = all_steps - first < part ? all_steps - first : part;
 const float zeros[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 float acc[$FM][$FN][4];
 //@begin_low
@@ -59,32 +71,31 @@ acc[i][j][r] = 0.0f;
 }
 }
 }
-int buffer = 0;
-for (int step = begin - $BK; step < end; step += $BK) {
-const int ahead = step + $BK;
-float next_a[$LOADS_A], next_b[$LOADS_B];
-if (ahead < end) {
+for (int step = 1 - $STAGES; step < steps; ++step) {
+const bool loads = step + $STAGES - 1 < steps;
+const int ahead = first + step + $STAGES - 1;
+float* next_a = tiles + (step + $STAGES - 1) % $STAGES * $BUFFER;
+float* next_b = next_a + $SIZE_A;
+//@declare_held
+if (step >= 0) {
+asm volatile("cp.async.wait_group %0;" :: "n"($STAGES - 2) : "memory");
+TH_BARRIER();
+}
+if (loads) {
 TH_UNROLL for (int t = 0; t < $LOADS_A; ++t) {
 const int m = block_m + $A_ROW;
-const int k = ahead + $A_DEPTH;
-float element = 0.0f;
-if (m < $M && k < end) {
+const int tk = $A_DEPTH;
 //@load_a
-}
-next_a[t] = element;
 }
 TH_UNROLL for (int t = 0; t < $LOADS_B; ++t) {
 const int n = block_n + $B_COL;
-const int k = ahead + $B_DEPTH;
-float element = 0.0f;
-if (k < end && n < $N) {
+const int tk = $B_DEPTH;
 //@load_b
 }
-next_b[t] = element;
 }
-}
-if (step >= begin) {
-const float* tile_a = $SHARED + buffer * $BUFFER;
+asm volatile("cp.async.commit_group;" ::: "memory");
+if (step >= 0) {
+const float* tile_a = tiles + step % $STAGES * $BUFFER;
 const float* tile_b = tile_a + $SIZE_A;
 TH_UNROLL for (int kk = 0; kk < $BK; kk += 8) {
 float a[$FM][4], b[$FN][2];
@@ -95,24 +106,15 @@ TH_UNROLL for (int i = 0; i < $FM; ++i) {
 //@multiply
 }
 }
-buffer ^= 1;
-if (ahead < end) {
-float* tile_a = $SHARED + buffer * $BUFFER;
-float* tile_b = tile_a + $SIZE_A;
-TH_UNROLL for (int t = 0; t < $LOADS_A; ++t) {
-tile_a[$A_AT] = next_a[t];
+//@store_held
 }
-TH_UNROLL for (int t = 0; t < $LOADS_B; ++t) {
-tile_b[$B_AT] = next_b[t];
-}
-}
+asm volatile("cp.async.wait_group 0;" ::: "memory");
 TH_BARRIER();
-}
 TH_UNROLL for (int i = 0; i < $FM; ++i) {
 TH_UNROLL for (int j = 0; j < $FN; ++j) {
 TH_UNROLL for (int r = 0; r < 4; ++r) {
 const int column = quad * 2 + r % 2;
-$SHARED[(warp_m + i * 16 + group + r / 2 * 8) * $CP + $C_COLUMN] = $RESULT;
+tiles[(warp_m + i * 16 + group + r / 2 * 8) * $CP + $C_COLUMN] = $RESULT;
 }
 }
 }

@@ -18,6 +18,11 @@ struct Extent {
   Source source;
 };
 
+// Where an element lies in memory, and when it is there: elsewhere it is zero ("" = it always is).
+struct GemmPlace {
+  std::string address, inside;
+};
+
 struct Gemm {
   DType dtype = DType::kF32;  // of A, B and the product
   Extent batches, rows, cols, depth;
@@ -27,6 +32,12 @@ struct Gemm {
   // Address of an element whose neighbours in the named direction follow in memory; empty functions where
   // they do not.
   std::function<std::string(Emitter&, Index z, Index m, Index k)> a_along_k, b_along_k, b_along_n;
+  // For operands without a prologue that are stored in the compute type; empty functions elsewhere.
+  // `in_fours`: four neighbours in the direction that follows in memory, counted from a multiple of four, are
+  // aligned together and all inside or all outside.
+  std::function<GemmPlace(Emitter&, Index z, Index m, Index k)> a_place;
+  std::function<GemmPlace(Emitter&, Index z, Index k, Index n)> b_place;
+  bool a_in_fours = false, b_in_fours = false;
   bool a_rows_follow = false;    // neighbours of A in m are closer in memory than those in k (trans_a)
   bool b_depth_follows = false;  // neighbours of B in k are closer in memory than those in n (trans_b)
   std::function<void(Emitter&, Index z, Index m, Index n, const std::string& acc)> epilogue;

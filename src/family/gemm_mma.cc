@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 #include "family/scalar.h"
 #include "family/template.h"
@@ -35,35 +36,73 @@ TileLayout layout_of(bool along_depth, int64_t extent, int64_t depth) {
   return {false, extent, depth, extent + 4};
 }
 
+// How one operand comes into its tile: `width` neighbours a copy (1 or 4), asynchronous or through registers.
+struct TileLoads {
+  TileLayout layout;
+  bool async = false;
+  int64_t width = 1, count = 0;  // copies a thread
+
+  // Text of the position along the line, and of the line, of copy number t of a thread.
+  std::string along() const {
+    const std::string at = fmt::format("TH_THREAD % {}", layout.along / width);
+    return width == 1 ? at : fmt::format("{} * {}", at, width);
+  }
+  std::string line(int64_t threads) const {
+    const int64_t turn = layout.along / width;
+    return fmt::format("(TH_THREAD / {} + t * {})", turn, threads / turn);
+  }
+  std::string at(int64_t threads) const {
+    return fmt::format("{} * {} + {}", line(threads), layout.pitch, along());
+  }
+};
+
+bool in_whole_turns(const TileLayout& l, int64_t width, int64_t threads) {
+  return l.along % width == 0 && threads % (l.along / width) == 0 &&
+         l.along * l.across % (threads * width) == 0;
+}
+
+TileLoads loads_of(const TileLayout& layout, bool async, bool in_fours, int64_t threads) {
+  TileLoads loads{layout, async, 1, 0};
+  if (async && in_fours && in_whole_turns(layout, 4, threads)) loads.width = 4;
+  loads.count = layout.along * layout.across / (threads * loads.width);
+  return loads;
+}
+
 struct MmaTiles {
-  int64_t bm, bn, bk, warps_m, warps_n, split;
-  TileLayout a, b;
+  int64_t bm, bn, bk, warps_m, warps_n, stages, split;
+  TileLoads a, b;
   int64_t threads() const { return 32 * warps_m * warps_n; }
   int64_t wm() const { return bm / warps_m; }
   int64_t wn() const { return bn / warps_n; }
-  int64_t buffer() const { return a.size() + b.size(); }
+  int64_t buffer() const { return a.layout.size() + b.layout.size(); }
   int64_t c_pitch() const { return bn + 4; }
-  int64_t shared_elements() const { return std::max(2 * buffer(), bm * c_pitch()); }
+  int64_t shared_bytes() const { return 4 * std::max(stages * buffer(), bm * c_pitch()); }
 };
 
 MmaTiles tiles_of(const Gemm& g, const Schedule& s) {
-  MmaTiles t{s.get("tile_m"),
-             s.get("tile_n"),
-             s.get("tile_k"),
-             s.get("warps_m"),
-             s.get("warps_n"),
-             s.get("split"),
-             {},
-             {}};
-  t.a = layout_of(!g.a_rows_follow, t.bm, t.bk);
-  t.b = layout_of(g.b_depth_follows, t.bn, t.bk);
+  MmaTiles t{};
+  t.bm = s.get("tile_m");
+  t.bn = s.get("tile_n");
+  t.bk = s.get("tile_k");
+  t.warps_m = s.get("warps_m");
+  t.warps_n = s.get("warps_n");
+  t.stages = s.get("stages");
+  t.split = s.get("split");
+  const bool f32 = g.dtype == DType::kF32;
+  t.a = loads_of(layout_of(!g.a_rows_follow, t.bm, t.bk), f32 && g.a_place, g.a_in_fours, t.threads());
+  t.b = loads_of(layout_of(g.b_depth_follows, t.bn, t.bk), f32 && g.b_place, g.b_in_fours, t.threads());
   return t;
 }
 
-// Which element of a tile a thread's load number t brings: (position along a line, line).
-std::pair<std::string, std::string> position_of(const TileLayout& l, int64_t threads) {
-  return {fmt::format("TH_THREAD % {}", l.along),
-          fmt::format("(TH_THREAD / {} + t * {})", l.along, threads / l.along)};
+std::string both(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return a.empty() ? b : a;
+  return a + " && " + b;
+}
+
+// "variable < extent"; "" where tiles never reach beyond it.
+std::string below(const Extent& extent, const std::string& text, const std::string& variable, int64_t tile) {
+  if (extent.dim.is_const() && extent.dim.value() % tile == 0) return "";
+  return fmt::format("{} < {}", variable, text);
 }
 
 std::string extent_text(Emitter& e, const Extent& extent) {
@@ -84,38 +123,79 @@ KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const 
   const int64_t threads = tiles.threads(), split = tiles.split;
   const Index z = g.batches.dim.is_const() && g.batches.dim.value() == 1 ? e.constant(0)
                                                                          : e.index().var("z", g.batches.dim);
-  const Index m = e.index().var("m", g.rows.dim), n = e.index().var("n", g.cols.dim),
-              k = e.index().var("k", g.depth.dim);
+  const Index m = e.index().var("m", g.rows.dim), n = e.index().var("n", g.cols.dim);
+  const Index k = e.index().add(e.index().mul(e.index().var("ahead"), e.constant(tiles.bk)),
+                                e.index().var("tk", ir::Dim(tiles.bk)));
+  const std::string rows = extent_text(e, g.rows), cols = extent_text(e, g.cols),
+                    depth = extent_text(e, g.depth);
   Template t("cuda/gemm_mma.cuh");
   e.preamble(t.section("functions"));
   if (split > 1) e.preamble(t.section("cluster_functions"));
-  t.set("M", extent_text(e, g.rows)).set("N", extent_text(e, g.cols)).set("K", extent_text(e, g.depth));
+  t.set("M", rows).set("N", cols).set("K", depth);
   t.set("TILES_M", tile_count(e, "tiles_m", g.rows, tiles.bm))
       .set("TILES_N", tile_count(e, "tiles_n", g.cols, tiles.bn));
   t.set("BM", tiles.bm).set("BN", tiles.bn).set("BK", tiles.bk).set("WM", tiles.wm()).set("WN", tiles.wn());
-  t.set("WARPS_N", tiles.warps_n).set("THREADS", threads).set("SPLIT", split);
+  t.set("WARPS_N", tiles.warps_n).set("THREADS", threads).set("SPLIT", split).set("STAGES", tiles.stages);
   t.set("FM", tiles.wm() / 16).set("FN", tiles.wn() / 8);
-  t.set("LOADS_A", tiles.bm * tiles.bk / threads).set("LOADS_B", tiles.bn * tiles.bk / threads);
-  t.set("AP", tiles.a.pitch).set("BP", tiles.b.pitch).set("CP", tiles.c_pitch());
-  t.set("SIZE_A", tiles.a.size()).set("BUFFER", tiles.buffer());
-  const std::string shared = e.local_array("__align__(16) float", tiles.shared_elements());
-  t.set("SHARED", shared);
-  const auto [a_along, a_line] = position_of(tiles.a, threads);
-  const auto [b_along, b_line] = position_of(tiles.b, threads);
-  t.set("A_ROW", tiles.a.along_depth ? a_line : a_along)
-      .set("A_DEPTH", tiles.a.along_depth ? a_along : a_line);
-  t.set("B_COL", tiles.b.along_depth ? b_line : b_along)
-      .set("B_DEPTH", tiles.b.along_depth ? b_along : b_line);
-  t.set("A_AT", fmt::format("{} * {} + {}", a_line, tiles.a.pitch, a_along));
-  t.set("B_AT", fmt::format("{} * {} + {}", b_line, tiles.b.pitch, b_along));
+  t.set("LOADS_A", tiles.a.count).set("LOADS_B", tiles.b.count);
+  t.set("AP", tiles.a.layout.pitch).set("BP", tiles.b.layout.pitch).set("CP", tiles.c_pitch());
+  t.set("SIZE_A", tiles.a.layout.size()).set("BUFFER", tiles.buffer());
+  const bool a_by_depth = tiles.a.layout.along_depth, b_by_depth = tiles.b.layout.along_depth;
+  const std::string a_along = tiles.a.along(), a_line = tiles.a.line(threads), b_along = tiles.b.along(),
+                    b_line = tiles.b.line(threads);
+  t.set("A_ROW", a_by_depth ? a_line : a_along).set("A_DEPTH", a_by_depth ? a_along : a_line);
+  t.set("B_COL", b_by_depth ? b_line : b_along).set("B_DEPTH", b_by_depth ? b_along : b_line);
+  const bool whole_steps = below(g.depth, depth, "", tiles.bk).empty();
+  // One copy of an operand: asynchronous from its place, or through a register.
+  const auto load = [&](char name, const TileLoads& loads, const std::string& in_line,
+                        const std::function<GemmPlace()>& place,
+                        const std::function<std::string()>& element) {
+    const std::string inside = both(in_line, whole_steps ? "" : fmt::format("{} < {}", e.text(k), depth));
+    if (loads.async) {
+      const GemmPlace from = place();
+      const std::string when = both(inside, from.inside);
+      e.line(fmt::format("th_copy{}(next_{} + {}, {}, {});", loads.width * 4, name, loads.at(threads),
+                         from.address, when.empty() ? "true" : when));
+      return;
+    }
+    e.line(fmt::format("held_{}[t] = 0.0f;", name));
+    e.open(inside.empty() ? "" : fmt::format("if ({})", inside));
+    e.line(fmt::format("held_{}[t] = {};", name, element()));
+    e.close();
+  };
+  t.hole("load_a", [&] {
+    load(
+        'a', tiles.a, below(g.rows, rows, "m", tiles.bm), [&] { return g.a_place(e, z, m, k); },
+        [&] { return g.a(e, z, m, k); });
+  });
+  t.hole("load_b", [&] {
+    load(
+        'b', tiles.b, below(g.cols, cols, "n", tiles.bn), [&] { return g.b_place(e, z, k, n); },
+        [&] { return g.b(e, z, k, n); });
+  });
+  const auto each_held = [&](const std::function<void(char, const TileLoads&)>& write) {
+    if (!tiles.a.async) write('a', tiles.a);
+    if (!tiles.b.async) write('b', tiles.b);
+  };
+  t.hole("declare_held", [&] {
+    each_held(
+        [&](char name, const TileLoads& l) { e.line(fmt::format("float held_{}[{}];", name, l.count)); });
+  });
+  t.hole("store_held", [&] {
+    if (tiles.a.async && tiles.b.async) return;
+    e.open("if (loads)");
+    each_held([&](char name, const TileLoads& l) {
+      e.open(fmt::format("TH_UNROLL for (int t = 0; t < {}; ++t)", l.count));
+      e.line(fmt::format("next_{0}[{1}] = held_{0}[t];", name, l.at(threads)));
+      e.close();
+    });
+    e.close();
+  });
   // Columns of a fragment: 8 neighbours, or every fourth of 32 where four fragments are read at once.
-  t.set("C_COLUMN",
-        tiles.b.along_depth ? "warp_n + j * 8 + column" : "warp_n + j / 4 * 32 + column * 4 + j % 4");
+  t.set("C_COLUMN", b_by_depth ? "warp_n + j * 8 + column" : "warp_n + j / 4 * 32 + column * 4 + j % 4");
   t.set("BARRIER", split > 1 ? "th_cluster_barrier()" : "TH_BARRIER()");
-  t.hole("load_a", [&] { e.line(fmt::format("element = {};", g.a(e, z, m, k))); });
-  t.hole("load_b", [&] { e.line(fmt::format("element = {};", g.b(e, z, k, n))); });
-  t.hole("fragment_a", [&] { t.write(e, tiles.a.along_depth ? "a_along_k" : "a_along_m"); });
-  t.hole("fragments_b", [&] { t.write(e, tiles.b.along_depth ? "b_along_k" : "b_along_n"); });
+  t.hole("fragment_a", [&] { t.write(e, a_by_depth ? "a_along_k" : "a_along_m"); });
+  t.hole("fragments_b", [&] { t.write(e, b_by_depth ? "b_along_k" : "b_along_n"); });
   const bool split_operands = g.dtype == DType::kF32;
   t.set("RESULT", split_operands ? "acc[i][j][r] + low[i][j][r]" : "acc[i][j][r]");
   t.hole("begin_low", [&] {
@@ -127,9 +207,9 @@ KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const 
   t.hole("multiply", [&] { t.write(e, split_operands ? "multiply_split" : "multiply_exact"); });
   t.hole("add_parts", [&] {
     const std::string at = fmt::format("tm * {} + tn", tiles.c_pitch());
-    if (split == 1) return e.line(fmt::format("total = {}[{}];", shared, at));
+    if (split == 1) return e.line(fmt::format("total = tiles[{}];", at));
     e.open(fmt::format("TH_UNROLL for (int r = 0; r < {}; ++r)", split));
-    e.line(fmt::format("total += th_cluster_load({} + {}, r);", shared, at));
+    e.line(fmt::format("total += th_cluster_load(tiles + {}, r);", at));
     e.close();
   });
   t.hole("epilogue", [&] { g.epilogue(e, z, m, n, "total"); });
@@ -143,6 +223,7 @@ KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const 
                  ceil_div(g.rows.source(f), tiles.bm) * ceil_div(g.cols.source(f), tiles.bn) *
                      g.batches.source(f) * tiles.split,
                  tiles.threads());
+        launch.dynamic_shared_bytes = tiles.shared_bytes();
       },
       threads, split);
 }
@@ -166,15 +247,20 @@ std::vector<std::pair<std::string, int64_t>> default_gemm_mma(const GemmSize& si
   int64_t split = 1;
   while (split < most && blocks(bm, bn) * split < device.compute_units && size.depth >= 2 * split * 4 * bk)
     split *= 2;
-  return {{"tile_m", bm},       {"tile_n", bn},       {"tile_k", bk},
-          {"warps_m", warps_m}, {"warps_n", warps_n}, {"split", split}};
+  return {{"tile_m", bm},       {"tile_n", bn}, {"tile_k", bk},  {"warps_m", warps_m},
+          {"warps_n", warps_n}, {"stages", 3},  {"split", split}};
 }
 
 std::vector<artifact::Parameter> gemm_mma_parameters(const DeviceSpec& device) {
   std::vector<int64_t> splits{1};
   if (has_clusters(device)) splits = {1, 2, 4, 8};
-  return {{"tile_m", {16, 32, 64, 128}}, {"tile_n", {32, 64, 128}}, {"tile_k", {8, 16, 32}},
-          {"warps_m", {1, 2, 4}},        {"warps_n", {1, 2, 4}},    {"split", splits}};
+  return {{"tile_m", {16, 32, 64, 128}},
+          {"tile_n", {32, 64, 128}},
+          {"tile_k", {8, 16, 32}},
+          {"warps_m", {1, 2, 4}},
+          {"warps_n", {1, 2, 4}},
+          {"stages", {2, 3, 4}},
+          {"split", splits}};
 }
 
 Refusal refuse_gemm_mma(const Workload& workload, const Gemm& g, const Schedule& s,
@@ -185,25 +271,29 @@ Refusal refuse_gemm_mma(const Workload& workload, const Gemm& g, const Schedule&
   if (generation(device) < 80) return "mma needs sm_80 or newer";
   for (const char* name : {"tile_m", "tile_n", "tile_k"})
     if (s.get(name) < 8) return "tiles must be made of 16x32x8 pieces";
+  const int64_t warps = s.get("warps_m") * s.get("warps_n");
+  if (warps < 1 || s.get("stages") < 2 || s.get("split") < 1) return "too few warps, stages or parts";
   const MmaTiles t = tiles_of(g, s);
-  if (t.bm < 1 || t.bn < 1 || t.bk < 1 || t.warps_m < 1 || t.warps_n < 1 || t.split < 1)
-    return "tiles must be positive";
   if (t.bm % (16 * t.warps_m) != 0 || t.bn % (32 * t.warps_n) != 0 || t.bk % 8 != 0)
     return fmt::format("warps of a {}x{}x{} tile are not made of 16x32x8 pieces", t.bm, t.bn, t.bk);
   const int64_t threads = t.threads();
-  for (const TileLayout* l : {&t.a, &t.b})
-    if (threads % l->along != 0 || l->along * l->across % threads != 0)
-      return fmt::format("{} threads do not load lines of {} in whole turns", threads, l->along);
+  for (const TileLoads* l : {&t.a, &t.b})
+    if (!in_whole_turns(l->layout, 1, threads))
+      return fmt::format("{} threads do not load lines of {} in whole turns", threads, l->layout.along);
   if (t.split > 8) return "clusters have at most 8 blocks everywhere";
   if (t.split > 1 && !has_clusters(device))
     return fmt::format("split needs clusters, which {} does not have", device.architecture);
   // Two sets of sums, both operands in two parts, loads on their way, addresses.
-  const int64_t registers =
-      t.wm() * t.wn() / 16 + t.wm() / 16 * 12 + t.wn() / 8 * 6 + (t.bm + t.bn) * t.bk / threads + 40;
+  const int64_t held = (t.a.async ? 0 : t.a.count) + (t.b.async ? 0 : t.b.count);
+  const int64_t registers = t.wm() * t.wn() / 16 + t.wm() / 16 * 12 + t.wn() / 8 * 6 + held + 40;
   const int64_t limit = std::min<int64_t>(255, device.registers_per_block / threads);
   if (registers > limit)
     return fmt::format("about {} registers a thread; {} threads a block leave {}", registers, threads, limit);
-  return refuse_device(workload, device, threads, t.shared_elements() * 4);
+  const int64_t shared = std::max(device.max_shared_bytes, device.optin_shared_bytes);
+  if (t.shared_bytes() > shared)
+    return fmt::format("{} bytes of shared memory a block; {} allows {}", t.shared_bytes(), device.name,
+                       shared);
+  return refuse_device(workload, device, threads, 0);
 }
 
 }  // namespace thrice::family

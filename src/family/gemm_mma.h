@@ -1,6 +1,7 @@
 // The tactic "mma" of gemm.h: products on tensor cores, kernels/cuda/gemm_mma.cuh. CUDA, f32 f16 bf16.
-// Parameters: tile_m tile_n tile_k; warps_m warps_n (how warps share the tile); split (blocks that share the
-// depth of a tile as one cluster; above 1 from sm_90 on).
+// Parameters: tile_m tile_n tile_k; warps_m warps_n (how warps share the tile); stages (tiles in shared
+// memory or on their way); split (blocks that share the depth of a tile as one cluster; above 1 from sm_90
+// on).
 #pragma once
 #include "family/gemm.h"
 

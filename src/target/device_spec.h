@@ -19,6 +19,7 @@ struct DeviceSpec {
   int max_threads_per_block = 1024;      // enforced by us: PoCL accepts 4096, GPUs do not
   int64_t max_shared_bytes = 48 * 1024;  // per block; enforced by us: PoCL accepts 2 MiB. 48 KiB = the least
                                          // that sm_80 and OpenCL GPUs give without opting in
+  int64_t optin_shared_bytes = 0;  // per block where a kernel asks for dynamic shared memory (CUDA); 0 = none
   int64_t max_alloc_bytes = 0;
   int64_t memory_bytes = 0;
   int64_t l2_bytes = 0;

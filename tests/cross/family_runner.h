@@ -1,5 +1,5 @@
-// Runs workloads through a family's kernels on a device (THRICE_TEST_DEVICE, else "opencl:0") and compares them
-// with the float64 interpreter.
+// Runs workloads through a family's kernels on a device (THRICE_TEST_DEVICE, else "opencl:0") and compares
+// them with the float64 interpreter.
 #pragma once
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -215,6 +215,7 @@ class FamilyRunner {
     gpu.api = target::Api::kCuda;
     gpu.architecture = architecture;
     gpu.compute_units = 132;
+    gpu.optin_shared_bytes = 99 * 1024;  // the least of all architectures since sm_80
     gpu.has_f64 = gpu.has_f16_arithmetic = gpu.has_int64_atomics = true;
     gpu.max_alloc_bytes = gpu.memory_bytes = int64_t{16} << 30;
     return gpu;

@@ -47,6 +47,7 @@ target::DeviceSpec describe(const Api& a, CUdevice device, int index) {
   spec.l2_bytes = attribute(a, device, kL2CacheSize);
   spec.warp_size = attribute(a, device, kWarpSize);
   spec.registers_per_block = attribute(a, device, kMaxRegistersPerBlock);
+  spec.optin_shared_bytes = attribute(a, device, kMaxSharedPerBlockOptin);
   spec.has_f64 = spec.has_f16_arithmetic = spec.has_int64_atomics = true;
   return spec;
 }

@@ -22,7 +22,11 @@ std::string gemm_tactic(const std::string& tactic) {
   return tactic == "dot" ? "dot" : "";
 }
 
-Gemm gemm_of(const ProgramDraft& draft, const ConvProblem& conv, const std::string& tactic) {
+// `schedule`: nullptr where only the extents are asked for.
+Gemm gemm_of(const ProgramDraft& draft, const ConvProblem& conv, const std::string& tactic,
+             const Schedule* schedule = nullptr) {
+  if (tactic == "implicit_mma" && schedule != nullptr)
+    return implicit_gemm(draft, conv, legal_chunk(conv, schedule->get("tile_k")));
   if (tactic == "implicit" || tactic == "implicit_mma") return implicit_gemm(draft, conv);
   if (tactic == "pointwise" || tactic == "dot") return pointwise_gemm(draft, conv);
   return subpixel_gemm(draft, conv);
@@ -181,7 +185,7 @@ class Conv final : public Family {
       const ProgramDraft draft(workload);
       Schedule inner = s;
       inner.tactic = gemm;
-      return refuse_gemm(workload, gemm_of(draft, conv, s.tactic), inner, device);
+      return refuse_gemm(workload, gemm_of(draft, conv, s.tactic, &s), inner, device);
     }
     if (device.api == target::Api::kCuda)
       return fmt::format("{} keeps vectors of a row in one thread: OpenCL only; on a GPU take implicit",
@@ -229,8 +233,8 @@ class Conv final : public Family {
     if (const std::string gemm = gemm_tactic(schedule.tactic); !gemm.empty()) {
       Schedule inner = schedule;
       inner.tactic = gemm;
-      draft.kernels.push_back(
-          emit_gemm(draft, "conv_" + schedule.tactic, gemm_of(draft, conv, schedule.tactic), inner, is_cpu));
+      draft.kernels.push_back(emit_gemm(draft, "conv_" + schedule.tactic,
+                                        gemm_of(draft, conv, schedule.tactic, &schedule), inner, is_cpu));
     } else if (schedule.tactic == "naive") {
       draft.kernels.push_back(emit_conv_naive(draft, conv, schedule));
     } else if (schedule.tactic == "direct") {

@@ -155,7 +155,15 @@ void store_conv(Emitter& e, const ConvProblem& conv, const Coords& at, const std
   emit_epilogue(e, conv.region, at, {element});
 }
 
-Gemm implicit_gemm(const ProgramDraft& draft, const ConvProblem& conv) {
+int64_t legal_chunk(const ConvProblem& conv, int64_t chunk) {
+  if (chunk < 1 || !conv.group_channels.dim.is_const() || conv.group_channels.dim.value() % chunk != 0)
+    return 0;
+  bool one_tap = true;
+  for (const auto& a : conv.window.axes) one_tap = one_tap && is_const(a.kernel.dim, 1);
+  return one_tap ? 0 : chunk;
+}
+
+Gemm implicit_gemm(const ProgramDraft& draft, const ConvProblem& conv, int64_t chunk) {
   const ir::Graph& graph = draft.graph();
   const int rank = static_cast<int>(conv.spatial) + 2;
   Gemm g;
@@ -164,23 +172,51 @@ Gemm implicit_gemm(const ProgramDraft& draft, const ConvProblem& conv) {
   g.rows = conv.group_outputs;
   g.cols = multiplied(conv.batch, product_of(graph, conv.y, 2, rank));
   g.depth = multiplied(conv.group_channels, product_of(graph, conv.w, 2, rank));
-  g.a = [conv](Emitter& e, Index z, Index m, Index k) {
-    std::vector<Index> dims{index_of(e, conv.group_channels)};
+  // Channel of the group, and taps, of a position in the depth.
+  const auto tap_of = [conv, chunk](Emitter& e, Index k) {
+    std::vector<Index> dims{chunk > 0 ? e.constant(conv.group_channels.dim.value() / chunk)
+                                      : index_of(e, conv.group_channels)};
     for (const Index d : kernel_dims(e, conv)) dims.push_back(d);
-    return e.value(conv.w, joined({channel(e, z, conv.group_outputs, m)}, e.index().split(k, dims)));
+    if (chunk == 0) return e.index().split(k, dims);
+    dims.push_back(e.constant(chunk));
+    Coords at = e.index().split(k, dims);
+    at[0] = e.index().add(e.index().mul(at[0], e.constant(chunk)), at.back());
+    at.pop_back();
+    return at;
   };
-  g.b = [conv](Emitter& e, Index z, Index k, Index n) {
-    std::vector<Index> depth{index_of(e, conv.group_channels)}, place{index_of(e, conv.batch)};
-    for (const auto& a : conv.window.axes) {
-      depth.push_back(index_of(e, a.kernel));
-      place.push_back(index_of(e, a.out));
-    }
-    const Coords tap = e.index().split(k, depth), at = e.index().split(n, place);
-    std::vector<Index> positions;
-    for (size_t a = 0; a < conv.spatial; ++a)
-      positions.push_back(conv.window.position(e, a, at[a + 1], tap[a + 1]));
-    return guarded_x(e, conv, at[0], channel(e, z, conv.group_channels, tap[0]), positions);
+  const auto w_coords = [conv, tap_of](Emitter& e, Index z, Index m, Index k) {
+    return joined({channel(e, z, conv.group_outputs, m)}, tap_of(e, k));
   };
+  // Image, channel and positions in x.
+  const auto x_coords = [conv, tap_of](Emitter& e, Index z, Index k, Index n) {
+    std::vector<Index> place{index_of(e, conv.batch)};
+    for (const auto& a : conv.window.axes) place.push_back(index_of(e, a.out));
+    const Coords tap = tap_of(e, k), at = e.index().split(n, place);
+    Coords x{at[0], channel(e, z, conv.group_channels, tap[0])};
+    for (size_t a = 0; a < conv.spatial; ++a) x.push_back(conv.window.position(e, a, at[a + 1], tap[a + 1]));
+    return x;
+  };
+  g.a = [conv, w_coords](Emitter& e, Index z, Index m, Index k) {
+    return e.value(conv.w, w_coords(e, z, m, k));
+  };
+  g.b = [conv, x_coords](Emitter& e, Index z, Index k, Index n) {
+    const Coords x = x_coords(e, z, k, n);
+    return guarded_x(e, conv, x[0], x[1], {x.begin() + 2, x.end()});
+  };
+  if (is_plain_buffer(draft.workload(), conv.w)) {
+    g.a_place = [conv, w_coords, &draft](Emitter& e, Index z, Index m, Index k) -> GemmPlace {
+      return {address(e, draft, conv.w, w_coords(e, z, m, k)), ""};
+    };
+    g.a_in_fours = chunk == 0 && g.depth.dim.is_const() && g.depth.dim.value() % 4 == 0;
+  }
+  if (is_plain_buffer(draft.workload(), conv.x)) {
+    g.b_place = [conv, x_coords, &draft](Emitter& e, Index z, Index k, Index n) -> GemmPlace {
+      const Coords x = x_coords(e, z, k, n);
+      return {address(e, draft, conv.x, x), conv.window.inside(e, {x.begin() + 2, x.end()})};
+    };
+    const Dim positions = product_of(graph, conv.y, 2, rank).dim;
+    g.b_in_fours = conv.is_pointwise() && positions.is_const() && positions.value() % 4 == 0;
+  }
   g.epilogue = [conv](Emitter& e, Index z, Index m, Index n, const std::string& acc) {
     std::vector<Index> place{index_of(e, conv.batch)};
     for (const auto& a : conv.window.axes) place.push_back(index_of(e, a.out));

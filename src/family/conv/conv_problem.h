@@ -25,7 +25,10 @@ ConvProblem make_conv(const Workload& workload);  // throws NotMatched
 void store_conv(Emitter& e, const ConvProblem& conv, const Coords& at, const std::string& acc);
 
 // rows = output channels of a group, depth = channels and taps, columns = output positions of all images.
-Gemm implicit_gemm(const ProgramDraft& draft, const ConvProblem& conv);
+// `chunk` > 0 orders the depth as (channel / chunk, taps, channel % chunk), so that a step of that many has
+// one tap; legal_chunk gives `chunk` where that can be and helps, else 0.
+Gemm implicit_gemm(const ProgramDraft& draft, const ConvProblem& conv, int64_t chunk = 0);
+int64_t legal_chunk(const ConvProblem& conv, int64_t chunk);
 // Pointwise: columns = positions of one image, which are neighbours in memory.
 Gemm pointwise_gemm(const ProgramDraft& draft, const ConvProblem& conv);
 // Sub-pixel (transposed): rows = output channels and taps, columns = input positions of one image.

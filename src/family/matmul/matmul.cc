@@ -107,6 +107,22 @@ Gemm make_gemm(const ProgramDraft& draft, const HeavyRegion& region) {
   };
   g.a = [=](Emitter& e, Index z, Index m, Index k) { return e.value(a, a_coords(e, z, m, k)); };
   g.b = [=](Emitter& e, Index z, Index k, Index n) { return e.value(b, b_coords(e, z, k, n)); };
+  const auto in_fours = [&](ValueId v) {
+    const Dim& last = graph.value(v).type.shape.back();
+    return last.is_const() && last.value() % 4 == 0;
+  };
+  if (is_plain_buffer(draft.workload(), a)) {
+    g.a_place = [=, &draft](Emitter& e, Index z, Index m, Index k) -> GemmPlace {
+      return {address(e, draft, a, a_coords(e, z, m, k)), ""};
+    };
+    g.a_in_fours = in_fours(a);
+  }
+  if (is_plain_buffer(draft.workload(), b)) {
+    g.b_place = [=, &draft](Emitter& e, Index z, Index k, Index n) -> GemmPlace {
+      return {address(e, draft, b, b_coords(e, z, k, n)), ""};
+    };
+    g.b_in_fours = in_fours(b);
+  }
   g.a_rows_follow = trans_a;
   g.b_depth_follows = trans_b;
   const bool one_column = shape[static_cast<size_t>(rank - 1)].is_const() && is_one(g.cols.dim);
