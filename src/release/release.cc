@@ -48,16 +48,40 @@ std::string decompress(std::span<const std::byte> bytes, const std::string& sect
   return text;
 }
 
+// A string is its length in four bytes, little-endian, and its bytes.
+void add_string(const std::string& text, std::vector<std::byte>& to) {
+  if (text.size() > UINT32_MAX)
+    throw Error(Code::kUnsupported, "a string constant of 4 GiB or more does not fit into a release");
+  for (int i = 0; i < 4; ++i) to.push_back(static_cast<std::byte>(text.size() >> (8 * i)));
+  const std::vector<std::byte> bytes = to_bytes(text);
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+ir::Tensor read_strings(const std::vector<int64_t>& shape, std::span<const std::byte> bytes) {
+  const auto cut_off = [] { return Error(Code::kCorrupt, "release: a string constant is cut off"); };
+  const int64_t count = ir::num_elements(shape);
+  if (static_cast<uint64_t>(count) > bytes.size() / 4) throw cut_off();  // before memory is taken
+  std::vector<std::string> values;
+  for (int64_t n = 0; n < count; ++n) {
+    if (bytes.size() < 4) throw cut_off();
+    size_t size = 0;
+    for (size_t i = 0; i < 4; ++i) size |= static_cast<size_t>(bytes[i]) << (8 * i);
+    bytes = bytes.subspan(4);
+    if (bytes.size() < size) throw cut_off();
+    values.push_back(to_text(bytes.first(size)));
+    bytes = bytes.subspan(size);
+  }
+  return ir::Tensor::strings(shape, std::move(values));
+}
+
 std::string weights_index(const std::vector<ir::Tensor>& tensors, std::vector<std::byte>& weights) {
   json list = json::array();
   for (const ir::Tensor& t : tensors) {
-    if (t.dtype() == DType::kString)
-      throw Error(
-          Code::kUnsupported,
-          "a release cannot hold string constants yet; models with string tensors run on the host only");
     weights.resize((weights.size() + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment);
     list.push_back({{"dtype", dtype_name(t.dtype())}, {"shape", t.shape()}, {"offset", weights.size()}});
-    weights.insert(weights.end(), t.data(), t.data() + t.bytes());
+    if (t.dtype() == DType::kString)
+      for (const std::string& text : t.string_values()) add_string(text, weights);
+    else
+      weights.insert(weights.end(), t.data(), t.data() + t.bytes());
   }
   return list.dump();
 }
@@ -69,6 +93,10 @@ std::vector<ir::Tensor> read_weights(const std::string& index, const Container& 
     const DType dtype = parse_dtype(entry.at("dtype").get<std::string>());
     const auto shape = entry.at("shape").get<std::vector<int64_t>>();
     const uint64_t offset = entry.at("offset");
+    if (dtype == DType::kString && offset <= bytes.size()) {
+      tensors.push_back(read_strings(shape, bytes.subspan(static_cast<size_t>(offset))));
+      continue;
+    }
     const int64_t count = ir::num_elements(shape);
     const size_t width = dtype_bytes(dtype);
     if (width == 0 || offset > bytes.size() || static_cast<uint64_t>(count) > (bytes.size() - offset) / width)

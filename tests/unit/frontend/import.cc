@@ -149,6 +149,30 @@ TEST(Import, LoopWhoseCarriedValueGrows) {
   EXPECT_EQ(run(graph_, {none, f32({2}, {1, 2}), f32({1}, {9})}, 1).size(), 0u);
 }
 
+TEST(Import, ScanAlongOtherAxes) {
+  // Running sums of the columns of x[2,3], stacked as columns and, with a negative axis, last step first.
+  const std::string body = graph(
+      {{node("Add", {"s", "v"}, {"s2"}), node("Identity", {"s2"}, {"a"}), node("Identity", {"s2"}, {"b"})},
+       {},
+       {value("s", 1, {"2"}), value("v", 1, {"2"})},
+       {value("s2", 1, {"2"}), value("a", 1, {"2"}), value("b", 1, {"2"})}});
+  for (const int64_t axis : {1, -1}) {
+    const ir::Graph g =
+        import(model({{node("Scan", {"z", "x"}, {"last", "y", "w"},
+                            int_attr("num_scan_inputs", 1) + ints_attr("scan_input_axes", {axis}) +
+                                ints_attr("scan_output_axes", {axis, 0}) +
+                                ints_attr("scan_output_directions", {0, 1}) + graph_attr("body", body))},
+                      {},
+                      {value("z", 1, {"2"}), value("x", 1, {"2", "n"})},
+                      {value("last", 1, {"2"}), value("y", 1, {"?", "?"}), value("w", 1, {"?", "?"})}}));
+    const std::vector<ir::Tensor> inputs = {f32({2}, {100, 200}), f32({2, 3}, {1, 2, 3, 4, 5, 6})};
+    EXPECT_EQ(run(g, inputs), (std::vector<double>{106, 215}));
+    EXPECT_EQ(run(g, inputs, 1), (std::vector<double>{101, 103, 106, 204, 209, 215}));
+    EXPECT_EQ(run(g, inputs, 2), (std::vector<double>{106, 215, 103, 209, 101, 204}));
+    EXPECT_EQ(ir::shape_str(g.value(g.outputs[1]).type.shape), "[2, n]");
+  }
+}
+
 TEST(Import, RandomWeightsByRole) {
   const std::string w = external("w", 1, {256, 4}, {{"location", "thrice:stripped"}, {"length", "4096"}});
   const std::string s = external("s", 1, {512}, {{"location", "thrice:stripped"}});

@@ -159,6 +159,16 @@ void refuse_scan8(NodeContext& ctx) {
   ctx.refuse("Scan of opset 8 (with a batch axis) is not supported; convert the model to opset 9 or newer");
 }
 
+// The same value with one axis at another place: scans themselves run along axis 0 only.
+ValueId move_axis(NodeContext& ctx, ValueId value, int64_t from, int64_t to) {
+  if (from == to) return value;
+  std::vector<int64_t> perm;
+  for (int64_t axis = 0; axis < static_cast<int64_t>(ctx.rank(value)); ++axis)
+    if (axis != from) perm.push_back(axis);
+  perm.insert(perm.begin() + to, from);
+  return ctx.emit(Op::transpose, {value}, {{"perm", perm}});
+}
+
 void import_scan(NodeContext& ctx) {
   const ModelGraph& graph = graph_attr(ctx, "body");
   const int64_t given = ctx.int_attr("num_scan_inputs");
@@ -176,8 +186,8 @@ void import_scan(NodeContext& ctx) {
       ctx.invalid(fmt::format("attribute '{}' has {} entries, not {}", name, values.size(), count));
     return values;
   };
-  const ScanLayout layout{list("scan_input_axes", num_scanned), list("scan_input_directions", num_scanned),
-                          list("scan_output_axes", num_stacked), list("scan_output_directions", num_stacked)};
+  ScanLayout layout{list("scan_input_axes", num_scanned), list("scan_input_directions", num_scanned),
+                    list("scan_output_axes", num_stacked), list("scan_output_directions", num_stacked)};
   std::vector<ValueId> carried, scanned;
   std::vector<ir::Type> types;
   for (size_t i = 0; i < num_carried; ++i) {
@@ -185,14 +195,21 @@ void import_scan(NodeContext& ctx) {
     types.push_back(ctx.type(carried.back()));
   }
   for (size_t i = 0; i < num_scanned; ++i) {
-    scanned.push_back(ctx.input(num_carried + i));
+    const ValueId whole = ctx.input(num_carried + i);
+    scanned.push_back(move_axis(ctx, whole, ctx.axis(whole, layout.input_axes[i]), 0));
+    layout.input_axes[i] = 0;
     ir::Type type = ctx.type(scanned.back());
-    type.shape.erase(type.shape.begin() + ctx.axis(scanned.back(), layout.input_axes[i]));
+    type.shape.erase(type.shape.begin());
     types.push_back(std::move(type));
   }
   TypedBody body = import_typed_body(ctx, graph, types, 0, num_carried, 0);
+  const std::vector<int64_t> output_axes = layout.output_axes;
+  layout.output_axes.assign(num_stacked, 0);
   const auto outputs = emit_scan(ctx, *body.builder, carried, scanned, body.results, layout);
-  for (size_t i = 0; i < outputs.size(); ++i) ctx.set_output(i, outputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    ctx.set_output(i, i < num_carried ? outputs[i]
+                                      : move_axis(ctx, outputs[i], 0,
+                                                  ctx.axis(outputs[i], output_axes[i - num_carried])));
 }
 
 }  // namespace
