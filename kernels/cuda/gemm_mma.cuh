@@ -32,20 +32,27 @@ TH_FN void th_copy16(float* to, const float* from, bool inside) {
       :: "r"((th_u32)__cvta_generic_to_shared(to)), "l"(from), "r"(inside ? 16 : 0) : "memory");
 }
 //@@ cluster_functions
+#if TH_HAS_CLUSTERS
 TH_FN void th_cluster_barrier() {
   asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 TH_FN float th_cluster_load(const float* p, int rank) {
   float x;
-  asm volatile("{.reg .u64 s; .reg .u32 l, r; cvta.to.shared.u64 s, %1; cvt.u32.u64 l, s; mapa.shared::cluster.u32 r, l, %2;\n\t"
-      "ld.shared::cluster.f32 %0, [r];}" : "=f"(x) : "l"(p), "r"(rank) : "memory");
+  asm volatile("{.reg .u32 r; mapa.shared::cluster.u32 r, %1, %2;\n\tld.shared::cluster.f32 %0, [r];}"
+      : "=f"(x) : "r"((th_u32)__cvta_generic_to_shared(p)), "r"(rank) : "memory");
   return x;
 }
+#else
+TH_FN void th_cluster_barrier() { __syncthreads(); }
+TH_FN float th_cluster_load(const float* p, int) { return *p; }
+#endif
 //@@ body
 {
 extern __shared__ __align__(16) float tiles[];
+const int parts = $PARTS;
 const int rank = TH_BLOCK % $SPLIT;
 const int tile = TH_BLOCK / $SPLIT;
+if (rank < parts) {
 const int tile_n = tile % $TILES_N;
 const int tile_rest = tile / $TILES_N;
 const int tile_m = tile_rest % $TILES_M;
@@ -57,7 +64,7 @@ const int quad = TH_THREAD % 4;
 const int warp_m = TH_THREAD / 32 / $WARPS_N * $WM;
 const int warp_n = TH_THREAD / 32 % $WARPS_N * $WN;
 const int all_steps = ($K + $BK - 1) / $BK;
-const int part = (all_steps + $SPLIT - 1) / $SPLIT;
+const int part = (all_steps + parts - 1) / parts;
 const int first = rank * part;
 const int steps = all_steps - first < part ? all_steps - first : part;
 const float zeros[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -119,7 +126,7 @@ tiles[(warp_m + i * 16 + group + r / 2 * 8) * $CP + $C_COLUMN] = $RESULT;
 }
 }
 $BARRIER;
-for (int t = rank * $THREADS + TH_THREAD; t < $BM * $BN; t += $THREADS * $SPLIT) {
+for (int t = rank * $THREADS + TH_THREAD; t < $BM * $BN; t += $THREADS * parts) {
 const int tm = t / $BN;
 const int tn = t % $BN;
 const int m = block_m + tm;
@@ -131,6 +138,7 @@ float total = 0.0f;
 }
 }
 //@leave
+}
 }
 //@@ a_along_k
 const float2 upper = *(const float2*)(tile_a + (warp_m + i * 16 + group) * $AP + kk + quad * 2);

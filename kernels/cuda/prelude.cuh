@@ -20,6 +20,14 @@ typedef unsigned long long th_u64;
 #define TH_LOCAL_PTR
 #define TH_CONSTANT static __constant__
 #define TH_RESTRICT __restrict__
+// Blocks that share their memories. Older cards launch the same grid without: there the first block of each `n` does the work.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define TH_HAS_CLUSTERS 1
+#define TH_CLUSTER(n) __cluster_dims__(n, 1, 1)
+#else
+#define TH_HAS_CLUSTERS 0
+#define TH_CLUSTER(n)
+#endif
 #define TH_UNROLL _Pragma("unroll")
 #define TH_BARRIER() __syncthreads()
 #define TH_THREAD ((int)threadIdx.x)

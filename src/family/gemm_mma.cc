@@ -193,6 +193,7 @@ KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const 
   });
   // Columns of a fragment: 8 neighbours, or every fourth of 32 where four fragments are read at once.
   t.set("C_COLUMN", b_by_depth ? "warp_n + j * 8 + column" : "warp_n + j / 4 * 32 + column * 4 + j % 4");
+  t.set("PARTS", split > 1 ? fmt::format("TH_HAS_CLUSTERS ? {} : 1", split) : "1");
   t.set("BARRIER", split > 1 ? "th_cluster_barrier()" : "TH_BARRIER()");
   t.hole("fragment_a", [&] { t.write(e, a_by_depth ? "a_along_k" : "a_along_m"); });
   t.hole("fragments_b", [&] { t.write(e, b_by_depth ? "b_along_k" : "b_along_n"); });
@@ -208,7 +209,7 @@ KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const 
   t.hole("add_parts", [&] {
     const std::string at = fmt::format("tm * {} + tn", tiles.c_pitch());
     if (split == 1) return e.line(fmt::format("total = tiles[{}];", at));
-    e.open(fmt::format("TH_UNROLL for (int r = 0; r < {}; ++r)", split));
+    e.open("TH_UNROLL for (int r = 0; r < parts; ++r)");
     e.line(fmt::format("total += th_cluster_load(tiles + {}, r);", at));
     e.close();
   });
