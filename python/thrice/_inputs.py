@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any, NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional
 
 import numpy as np
 
@@ -36,10 +36,17 @@ def _tensor(address: int, shape: tuple, dtype: str, memory: int) -> tuple:
     return Tensor(address or None, extents, len(shape), _NUMBER[dtype], memory, 0), extents
 
 
-def _dtype(name: str, what: str) -> str:
-    if name not in _NUMPY:
-        raise InvalidArgumentError(f"{what} has dtype {name}; known: {', '.join(_NUMPY)}")
-    return _NUMPY[name]
+_SEEN: Dict[Any, str] = {}  # dtype objects of NumPy and torch: their names cost microseconds to build
+
+
+def _dtype(dtype: Any, what: str) -> str:
+    found = _SEEN.get(dtype)
+    if found is None:
+        name = getattr(dtype, "name", None) or str(dtype).replace("torch.", "")
+        if name not in _NUMPY:
+            raise InvalidArgumentError(f"{what} has dtype {name}; known: {', '.join(_NUMPY)}")
+        found = _SEEN[dtype] = _NUMPY[name]
+    return found
 
 
 def torch_of(value: Any) -> Any:
@@ -54,7 +61,7 @@ def _from_torch(torch: Any, value: Any, what: str) -> Input:
         raise InvalidArgumentError(f"{what} is a torch tensor of layout {value.layout} on {value.device}; "
                                    "dense tensors on cpu or cuda are taken")
     value = value.contiguous()
-    dtype = _dtype(str(value.dtype).replace("torch.", ""), what)
+    dtype = _dtype(value.dtype, what)
     on_cuda = value.device.type == "cuda"
     tensor, extents = _tensor(value.data_ptr(), tuple(value.shape), dtype, DEVICE if on_cuda else HOST)
     return Input(tensor, (value, extents), value.device.index if on_cuda else None, None, True)
@@ -72,7 +79,7 @@ def _from_cuda_array(value: Any, device: int, what: str) -> Input:
         raise InvalidArgumentError(f"{what} is not dense (strides {tuple(strides)}); copy it first")
     if about.get("mask") is not None:
         raise InvalidArgumentError(f"{what} has a mask")
-    tensor, extents = _tensor(about["data"][0], shape, _dtype(kind.name, what), DEVICE)
+    tensor, extents = _tensor(about["data"][0], shape, _dtype(kind, what), DEVICE)
     return Input(tensor, (value, extents), device, about.get("stream"), False)
 
 
@@ -112,7 +119,7 @@ def _from_host(value: Any, what: str) -> Input:
         array = array.astype(array.dtype.newbyteorder("="))
     shape = array.shape  # ascontiguousarray makes scalars one-dimensional
     array = np.ascontiguousarray(array)
-    tensor, extents = _tensor(array.ctypes.data, shape, _dtype(array.dtype.name, what), HOST)
+    tensor, extents = _tensor(array.__array_interface__["data"][0], shape, _dtype(array.dtype, what), HOST)
     return Input(tensor, (array, extents), None, None, False)
 
 

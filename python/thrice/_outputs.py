@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Any, Optional
 
 import numpy as np
@@ -31,6 +32,7 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_cha
     ("PyCapsule_New", _api))
 
 
+@functools.lru_cache(maxsize=None)
 def numpy_dtype(name: str) -> np.dtype:
     """bf16 is ml_dtypes.bfloat16 where that is installed, else uint16 with the bits."""
     if name != "bf16":
@@ -47,9 +49,10 @@ class Result:
 
     def __init__(self, handle: int, session: Any, stream: Optional[int]):
         self.handle, self.session, self.stream = handle, session, stream
+        self._free = library().thrice_result_free  # still there when the interpreter ends
 
     def __del__(self) -> None:
-        library().thrice_result_free(self.handle)
+        self._free(self.handle)
 
     def outputs(self) -> list:
         return [self._output(i) for i in range(library().thrice_result_size(self.handle))]
@@ -57,7 +60,7 @@ class Result:
     def _output(self, index: int) -> Any:
         tensor = Tensor()
         check(library().thrice_result_tensor(self.handle, index, ctypes.byref(tensor)))
-        shape = tuple(tensor.shape[axis] for axis in range(tensor.rank))
+        shape = tuple(tensor.shape[: tensor.rank])
         name = DTYPES[tensor.dtype]
         if tensor.memory != HOST:
             return DeviceArray(self, index, tensor.data or 0, shape, name)

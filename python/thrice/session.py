@@ -33,6 +33,7 @@ class Session:
         handle = ctypes.c_void_p()
         check(library().thrice_load(os.fsencode(path), ctypes.byref(options), ctypes.byref(handle)))
         self._handle: Optional[int] = handle.value
+        self._free = library().thrice_session_free  # still there when the interpreter ends
         self.device: str = library().thrice_device_id(self._handle).decode()
         self.device_name: str = library().thrice_device_name(self._handle).decode("utf-8", "replace")
         self.inputs: List[Port] = self._ports(library().thrice_num_inputs, library().thrice_input_info)
@@ -42,7 +43,7 @@ class Session:
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
-            library().thrice_session_free(self._handle)
+            self._free(self._handle)
 
     def run(self, *inputs: Any, stream: Optional[int] = None) -> Any:
         """Runs once. Inputs: one mapping of names to arrays, or arrays in the order of `inputs`.
