@@ -2,7 +2,7 @@
 # Builds one archive that runs on any x86-64 Linux with glibc 2.35 or newer: executable, library, headers, wheel, examples, the
 # programs that test a GPU, licence and third-party notices. Nothing in it needs a C++ runtime, CUDA or OpenCL to start.
 #   tools/package.sh                       builds the preset `portable` and packs build/portable/thrice-VERSION-linux-x86_64.tar.gz
-#   tools/package.sh --build build/release packs what an existing build folder holds, without building
+#   tools/package.sh --build build/release packs what an existing build folder holds, without building; tests only of a portable one
 #   tools/package.sh --output FOLDER       where the archive goes (default: the build folder)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,6 +25,8 @@ if [ $make = 1 ]; then
   cmake --preset portable >/dev/null
   mapfile -t -O ${#tests[@]} tests < <(ninja -C "$build" -t targets all | sed -nE 's/^(test_gpu_[a-z0-9_]+): .*EXECUTABLE.*/\1/p')
   cmake --build "$build" -j "${THRICE_JOBS:-$(nproc)}" --target thrice thrice_shared "${tests[@]}"
+elif ! grep -q '^THRICE_PORTABLE:BOOL=ON' "$build/CMakeCache.txt"; then
+  tests=()  # of an ordinary build: linked to the shared C++ runtime
 else
   mapfile -t -O ${#tests[@]} tests < <(cd "$build" && find . -maxdepth 1 -type f -name 'test_gpu_*' -executable -printf '%f\n' | sort)
 fi
@@ -41,8 +43,7 @@ cp include/thrice/{thrice,session,dtype,status}.h "$root/include/thrice/"
 cp examples/* "$root/examples/"
 cp LICENSE THIRD_PARTY_NOTICES.md README.md "$root/"
 cp docs/*.md "$root/docs/"
-for test in "${tests[@]}"; do
-  # An existing build folder may lack the tests; the portable build never does.
+for test in ${tests[@]+"${tests[@]}"}; do
   if [ -x "$build/$test" ]; then strip --strip-unneeded -o "$root/tests/$test" "$build/$test"
   elif [ $make = 1 ]; then echo "package: $build/$test is missing" >&2; exit 1; fi
 done
