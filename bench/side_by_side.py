@@ -51,7 +51,7 @@ def scatter_constants(model) -> None:
     """Random numbers where a fresh network has zeros or ones (heads, biases, statistics of norms): zeros would hide errors."""
     with torch.no_grad():
         for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-            if not tensor.is_floating_point() or tensor.numel() == 0 or not (tensor == tensor.flatten()[0]).all():
+            if not tensor.is_floating_point() or tensor.numel() <= 1 or not (tensor == tensor.flatten()[0]).all():
                 continue
             if name.endswith("running_var"):
                 tensor.uniform_(0.5, 1.5)
