@@ -30,6 +30,7 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 sys.path.append(str(ROOT / "python"))  # an installed wheel comes first
+import report  # noqa: E402
 import thrice  # noqa: E402
 
 SUITE = "skeleton_b1"
@@ -174,7 +175,7 @@ _phase = ""
 
 
 def optimize(name: str, case: Case, arguments: argparse.Namespace) -> tuple:
-    """(release, report); a release that is there already is used as it is with --reuse."""
+    """(release, its report); a release that is there already is used as it is with --reuse."""
     release, kept = arguments.work / f"{name}.thrice", arguments.work / f"{name}.json"
     if arguments.reuse and release.is_file() and kept.is_file():
         return release, json.loads(kept.read_text())
@@ -182,11 +183,11 @@ def optimize(name: str, case: Case, arguments: argparse.Namespace) -> tuple:
     export(case, model)
     begin = time.monotonic()
     options = {"no_tune": True} if arguments.no_tune else {"budget": arguments.budget}
-    report = thrice.optimize(model, release, progress=show, device="cuda:0", cache=arguments.work / "cache", **options)
-    report["seconds"] = time.monotonic() - begin
-    kept.write_text(json.dumps(report, indent=1))
+    told = thrice.optimize(model, release, progress=show, device="cuda:0", cache=arguments.work / "cache", **options)
+    told["seconds"] = time.monotonic() - begin
+    kept.write_text(json.dumps(told, indent=1))
     model.unlink()  # hundreds of megabytes of random numbers
-    return release, report
+    return release, told
 
 
 def measure(name: str, arguments: argparse.Namespace) -> tuple:
@@ -195,7 +196,7 @@ def measure(name: str, arguments: argparse.Namespace) -> tuple:
     case = CASES[name]()
     inputs = case.arguments()
     with torch.no_grad():
-        release, report = optimize(name, case, arguments)
+        release, told = optimize(name, case, arguments)
         session = thrice.load(release, device="cuda:0")
         contenders = {"thrice": lambda: session.run(*inputs)}
         for rival in arguments.rivals.split(","):
@@ -229,14 +230,14 @@ def measure(name: str, arguments: argparse.Namespace) -> tuple:
         "rivals_spread_us": {rival: times[rival][1] for rival in contenders if rival != "thrice"},
         "error": errors["thrice"], "error_limit": bound,
         "rivals_error": {rival: e for rival, e in errors.items() if rival != "thrice"},
-        "rivals_peak_bytes": peaks, "trials": report["trials"], "tuning_s": report["seconds"], "samples": arguments.rounds,
+        "rivals_peak_bytes": peaks, "trials": told["trials"], "tuning_s": told["seconds"], "samples": arguments.rounds,
         "note": "random weights; blocks of calls without waiting, L2 warm; TF32 " + ("as PyTorch has it" if arguments.tf32 else "off"),
     }
-    if report.get("peak_bytes", -1) >= 0:
-        row["peak_bytes"] = report["peak_bytes"]
-    if report.get("best_us", -1) > 0:
-        row["rivals"]["default_schedule"] = report["original_us"]
-        row["note"] += f"; default_schedule timed by optimize, which gave {report['best_us']:.0f} us for thrice"
+    if told.get("peak_bytes", -1) >= 0:
+        row["peak_bytes"] = told["peak_bytes"]
+    if told.get("best_us", -1) > 0:
+        row["rivals"]["default_schedule"] = told["original_us"]
+        row["note"] += f"; default_schedule timed by optimize, which gave {told['best_us']:.0f} us for thrice"
     verdict = "right" if errors["thrice"] <= bound else "WRONG"
     print(f"    error {errors['thrice']:.1e} of {bound:.1e}: {verdict}", flush=True)
     return row, state
@@ -265,21 +266,6 @@ def tree_hash() -> str:
         return os.environ.get("THRICE_TREE_HASH", "")
 
 
-def table(cases: list) -> str:
-    rivals = sorted({rival for case in cases for rival in case["rivals"]})
-    lines = ["network          thrice us   error    " + "".join(f"{rival:>32}" for rival in rivals)]
-    for case in cases:
-        line = f"{case['name']:<16}{case['thrice_us']:>10.0f}   {case['error']:.1e}"
-        for rival in rivals:
-            us = case["rivals"].get(rival)
-            line += f"{us:>23.0f} = {us / case['thrice_us']:>4.2f}x" if us else " " * 32
-        lines.append(line)
-    for rival in rivals:
-        ratios = [case["rivals"][rival] / case["thrice_us"] for case in cases if rival in case["rivals"]]
-        lines.append(f"over {rival}: geometric mean {statistics.geometric_mean(ratios):.2f}x of {len(ratios)}, least {min(ratios):.2f}x")
-    return "\n".join(lines)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(CASES), help="networks, with commas")
@@ -299,7 +285,9 @@ def main() -> int:
 
     date = datetime.datetime.now(datetime.timezone.utc)
     run = {"id": f"side_by_side_{date:%Y-%m-%d_%H%M}", "date": f"{date:%Y-%m-%d}",
-           "command": "bench/side_by_side.py " + " ".join(sys.argv[1:]), "tree_hash": tree_hash(), "environment": environment()}
+           "command": "bench/side_by_side.py " + " ".join(sys.argv[1:]), "environment": environment()}
+    if tree_hash():
+        run["tree_hash"] = tree_hash()
     cases, failed = [], 0
     for name in arguments.only.split(","):
         print(name, flush=True)
@@ -315,7 +303,7 @@ def main() -> int:
             arguments.output.parent.mkdir(parents=True, exist_ok=True)
             arguments.output.write_text(json.dumps({"schema": 1, "runs": [run], "cases": cases}, indent=1) + "\n")
     if cases:
-        print(table(cases))
+        print(report.report({"runs": [run], "cases": cases}))
     wrong = sum(not case["error"] <= case["error_limit"] for case in cases)
     return 1 if failed or wrong else 0
 
