@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds one archive that runs on any x86-64 Linux with glibc 2.35 or newer: executable, library, headers, wheel, examples, the
-# programs that test a GPU, licence and third-party notices. Nothing in it needs a C++ runtime, CUDA or OpenCL to start.
+# programs that test and measure on a GPU, licence and third-party notices. Nothing in it needs a C++ runtime, CUDA or OpenCL to start.
 #   tools/package.sh                       builds the preset `portable` and packs build/portable/thrice-VERSION-linux-x86_64.tar.gz
 #   tools/package.sh --build build/release packs what an existing build folder holds, without building; tests only of a portable one
 #   tools/package.sh --output FOLDER       where the archive goes (default: the build folder)
@@ -47,8 +47,13 @@ for test in ${tests[@]+"${tests[@]}"}; do
   if [ -x "$build/$test" ]; then strip --strip-unneeded -o "$root/tests/$test" "$build/$test"
   elif [ $make = 1 ]; then echo "package: $build/$test is missing" >&2; exit 1; fi
 done
+# What a machine with a card needs to test the package and to measure (with torch): python3 -m pip install python/*.whl first.
+mkdir "$root/tests/python" "$root/bench" "$root/tools"
+cp tests/python/{small_model,test_session,test_cuda}.py "$root/tests/python/"
+cp bench/*.py "$root/bench/"
+cp tools/{export_zoo,strip_model}.py "$root/tools/"
 python3 tools/build_wheel.py "$build" --output "$root/python" >/dev/null
-python3 tools/check_portable.py "$root"/bin/* "$root"/lib/libthrice.so.1 $(find "$root/tests" -type f)
+python3 tools/check_portable.py "$root"/bin/* "$root"/lib/libthrice.so.1 $(find "$root/tests" -maxdepth 1 -type f)
 # Equal contents give equal bytes: fixed order, owner and time.
 tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf - "$name" | gzip -9n >"$output/$name.tar.gz"
 echo "$output/$name.tar.gz"

@@ -9,9 +9,10 @@ import unittest
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+IS_PACKAGE = not (ROOT / "CMakeLists.txt").is_file()  # in the archive of tools/package.sh; the wheel is installed or on PYTHONPATH
 BUILD = pathlib.Path(os.environ.get("THRICE_BUILD_DIR", ROOT / "build" / "release"))
-LIBRARY = BUILD / "libthrice.so"
-EXECUTABLE = BUILD / "thrice"
+LIBRARY = ROOT / "lib" / "libthrice.so" if IS_PACKAGE else BUILD / "libthrice.so"
+EXECUTABLE = ROOT / "bin" / "thrice" if IS_PACKAGE else BUILD / "thrice"
 # The package finds both through these; without a build there is nothing to test, which is an error and no skip.
 os.environ["THRICE_LIBRARY"] = str(LIBRARY)
 os.environ["THRICE_EXECUTABLE"] = str(EXECUTABLE)

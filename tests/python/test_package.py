@@ -7,6 +7,7 @@ import tarfile
 import tempfile
 import unittest
 import venv
+import zipfile
 
 import numpy as np
 
@@ -66,6 +67,12 @@ class PackageTest(unittest.TestCase):
             environment = {"PATH": os.environ["PATH"], "HOME": folder, "LD_LIBRARY_PATH": str(top / "lib")}
             self.assertIn("output y f32 2x4 first 1", run(root / "run", small_model.release(), 2, env=environment))
             self.assertIn("opencl:0", run(top / "bin/thrice", "devices", env={"HOME": folder}))
+            with zipfile.ZipFile(next((top / "python").glob("*.whl"))) as wheel:
+                wheel.extractall(root / "site")
+            environment["PYTHONPATH"] = os.pathsep.join([str(root / "site"), str(pathlib.Path(np.__file__).parents[1])])
+            run(sys.executable, "-m", "unittest", "test_session.SessionTest.test_any_length_by_position_and_by_name",
+                cwd=top / "tests/python", env=environment)
+            run(sys.executable, "-m", "py_compile", *(top / "bench").glob("*.py"), *(top / "tools").glob("*.py"))
 
 
 if __name__ == "__main__":
