@@ -3,7 +3,7 @@
 #   tools/test.sh                    all steps
 #   tools/test.sh --only unit,tools  setup, configure and build, and then only the steps named
 #   tools/test.sh --skip-setup       the machine is set up already
-#   tools/test.sh --long             the long steps too (kernels against the oracle, conformance, oclgrind)
+#   tools/test.sh --quick            without the steps that take minutes (kernels, CUDA texts, oclgrind, conformance)
 #   tools/test.sh --list             names of the steps
 # THRICE_PRESET (release) and THRICE_JOBS (number of cores) choose how it builds; logs: build/<preset>/test_logs/<step>.log
 #
@@ -17,15 +17,15 @@ jobs=${THRICE_JOBS:-$(nproc)}
 build=build/$preset
 logs=$build/test_logs
 python=.venv/bin/python
-only='' list=0 run_setup=1 run_long=0
+only='' list=0 run_setup=1 run_long=1
 while [ $# -gt 0 ]; do
   case "$1" in
     --only) only=,${2:?--only needs names}, && shift ;;
     --skip-setup) run_setup=0 ;;
     --list) list=1 ;;
-    --long) run_long=1 ;;
+    --quick) run_long=0 ;;
     -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "test: unknown option $1; known: --only --skip-setup --long --list" >&2; exit 2 ;;
+    *) echo "test: unknown option $1; known: --only --skip-setup --quick --list" >&2; exit 2 ;;
   esac
   shift
 done
@@ -80,6 +80,11 @@ must() {
 configure() { cmake --preset "$preset"; }
 build() { cmake --build --preset "$preset" -j "$jobs"; }
 group() { $python tools/ctest_group.py "$build" "$@"; }
+# The kernel tests also keep their CUDA texts, for the step cuda_texts: no old ones among them.
+cross() {
+  rm -f "$build"/cuda_texts/*.cu
+  group cross -j "$jobs"
+}
 
 # ---- The steps ----
 [ $run_setup = 0 ] || must setup tools/setup.sh --test
@@ -94,14 +99,15 @@ step unit group unit
 step null group null
 step error group error
 step fuzz group fuzz
-# These take tens of minutes on two cores: tools/test.sh --long, or --only NAME.
+# Minutes each on two cores: tools/test.sh --quick leaves them out.
 if [ $run_long = 1 ] || [ -n "$only" ] || [ $list = 1 ]; then
-  step node_tests $python tools/node_tests.py "$build"
-  step cross group cross
+  step cross cross
+  step cuda_texts $python tools/cuda_texts.py "$build" --jobs "$jobs"
   step oclgrind tools/oclgrind_check.sh
+  step node_tests $python tools/node_tests.py "$build"
   step conformance $python tools/conformance.py "$build" --jobs "$jobs"
 else
-  echo "[skip] node_tests, cross, oclgrind, conformance: minutes to tens of minutes on two cores; tools/test.sh --long runs them"
+  echo "[skip] cross, cuda_texts, oclgrind, node_tests, conformance: left out by --quick"
 fi
 # ---- end of the steps ----
 

@@ -6,11 +6,13 @@
 #include <thrice/status.h>
 
 #include <map>
+#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
-#include "cross/nvrtc_check.h"
+#include "cross/cuda_text.h"
 #include "family/family.h"
 #include "family/prelude.h"
 #include "ir/check.h"
@@ -177,9 +179,8 @@ class FamilyRunner {
           schedules.push_back(s);
       }
     }
-    std::map<std::string, bool> tactics;
+    keep_cuda(w, f, facts);
     for (const auto& s : schedules) {
-      if (tactics.emplace(s.tactic, true).second) check_cuda(w, f, s);  // one text a tactic: NVRTC is slow
       uint64_t seed = 1;
       for (const auto& b : bindings) {
         SCOPED_TRACE(bindings_text(b));
@@ -189,25 +190,25 @@ class FamilyRunner {
     }
   }
 
-  // The text as CUDA C++, for the oldest and the newest of our own architectures.
-  void check_cuda(const ir::Workload& w, const family::Family& f, const artifact::Schedule& schedule) {
-    if (!Nvrtc::instance().available()) {
-      static const bool kSaid = [] {
-        std::printf("[ CUDA     ] texts not compiled: %s\n", Nvrtc::reason());
-        return true;
-      }();
-      (void)kSaid;
-      return;
-    }
-    const target::DeviceSpec gpu = gpu_spec("sm_90a");
-    if (f.illegal(w, schedule, gpu)) return;  // written for OpenCL alone, or too large for a card
-    const std::string text = family::prelude(artifact::Language::kCuda) + f.emit(w, schedule, gpu).text;
-    if (!cuda_seen_.emplace(text, true).second) return;
-    // Also for older cards than the schedule was chosen for: a release holds one text for all its
-    // architectures.
-    for (const char* architecture : {"sm_80", "sm_90a"}) {
-      const std::string log = Nvrtc::instance().compile(text, architecture);
-      EXPECT_EQ(log, "") << schedule.str() << "\n" << f.emit(w, schedule, gpu).text;
+  // Keeps what a card would run of this workload as CUDA C++: its default and one legal schedule of each
+  // tactic. The step cuda_texts compiles each text for every architecture, for older cards than the schedule
+  // was chosen for too: a release holds one text for all its architectures.
+  void keep_cuda(const ir::Workload& w, const family::Family& f, const std::vector<ir::Fact>& facts) {
+    const target::DeviceSpec card = gpu_spec("sm_90a");
+    std::vector<artifact::Schedule> schedules{f.default_schedule(w, facts, card)};
+    std::mt19937_64 random(std::hash<std::string>{}(w.hash));  // other parameters for each workload
+    for (const auto& tactic : f.space(w, facts, card).tactics)
+      for (int trial = 0; trial < 200; ++trial) {
+        artifact::Schedule s{tactic.family, tactic.tactic, {}};
+        for (const auto& p : tactic.parameters)
+          s.values.emplace_back(p.name, p.choices[random() % p.choices.size()]);
+        if (f.illegal(w, s, card)) continue;
+        schedules.push_back(s);
+        break;
+      }
+    for (const auto& s : schedules) {
+      const std::string text = f.emit(w, s, card).text;
+      if (cuda_kept_.insert(text).second) keep_cuda_text(s.str(), text);
     }
   }
 
@@ -254,7 +255,7 @@ class FamilyRunner {
   backend::DevicePtr device_;
   std::unique_ptr<backend::Stream> stream_;
   std::map<std::string, backend::ProgramPtr> programs_;
-  std::map<std::string, bool> cuda_seen_;
+  std::set<std::string> cuda_kept_;
 };
 
 // Skips the test with a reason where there is no OpenCL device.

@@ -73,6 +73,7 @@ TEST(Row, EveryKindAndDtype) {
   THRICE_REQUIRE_OPENCL();
   for (const DType t : {DType::kF32, DType::kF16, DType::kI32, DType::kI64, DType::kU8}) {
     for (const int64_t keep : {0, 1}) {
+      if (keep == 1 && t != DType::kF32) continue;  // the shape alone differs
       Builder b;
       const ValueId x = b.input(t, {4, 3, sym("k")});
       for (const char* kind : {"sum", "mean", "prod", "max", "min"})

@@ -42,11 +42,10 @@ inline void check_tactics(Builder& builder, const family::Family& f,
   const auto refusal = f.match(w);
   ASSERT_FALSE(refusal.has_value()) << *refusal << "\n" << ir::print(w.graph);
   auto& runner = FamilyRunner::instance();
-  for (const auto& s : some_schedules(w, f, ir::facts_at(w.graph, bindings[0]),
-                                      FamilyRunner::gpu_spec("sm_90a"), 1, std::hash<std::string>{}(w.hash)))
-    runner.check_cuda(w, f, s);
-  const auto schedules = some_schedules(w, f, ir::facts_at(w.graph, bindings[0]), runner.spec(), per_tactic,
-                                        std::hash<std::string>{}(w.hash));
+  const auto facts = ir::facts_at(w.graph, bindings[0]);
+  const auto schedules =
+      some_schedules(w, f, facts, runner.spec(), per_tactic, std::hash<std::string>{}(w.hash));
+  runner.keep_cuda(w, f, facts);
   for (const auto& s : schedules) {
     uint64_t seed = 1;
     for (const auto& b : bindings) {

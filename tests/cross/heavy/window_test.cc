@@ -87,9 +87,9 @@ void check_resize(ir::Attributes attrs, ir::Shape shape, std::vector<float> scal
     tensors.push_back(outer ? *outer : made[i]);
   }
   auto& runner = FamilyRunner::instance();
-  const auto s = f.default_schedule(w, FamilyRunner::facts_of(tensors), runner.spec());
-  runner.check(w, f, s, tensors, 1e-5);
-  runner.check_cuda(w, f, s);
+  const auto facts = FamilyRunner::facts_of(tensors);
+  runner.check(w, f, f.default_schedule(w, facts, runner.spec()), tensors, 1e-5);
+  runner.keep_cuda(w, f, facts);
 }
 
 TEST(Resize, ModesAndCoordinates) {
@@ -161,9 +161,9 @@ TEST(Resize, RoiAlign) {
             std::vector<float>{0.3F, 0.2F, 6.1F, 7.7F, 1, 1, 4, 3, -2, 2, 5, 12, 5, 4, 9.5F, 8.3F});
         inputs[2] = ir::Tensor::of(DType::kI64, {4}, std::vector<int64_t>{0, 1, 1, 0});
         auto& runner = FamilyRunner::instance();
-        const auto s = f.default_schedule(w, FamilyRunner::facts_of(inputs), runner.spec());
-        runner.check(w, f, s, inputs, 1e-5);
-        runner.check_cuda(w, f, s);
+        const auto facts = FamilyRunner::facts_of(inputs);
+        runner.check(w, f, f.default_schedule(w, facts, runner.spec()), inputs, 1e-5);
+        runner.keep_cuda(w, f, facts);
         if (HasFailure()) return;
       }
 }
