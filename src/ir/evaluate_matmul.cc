@@ -67,11 +67,12 @@ Results evaluate_matmul(const Node& node, const Operands& operands) {
   const std::vector<int64_t> a_batch(a.shape.begin(), a.shape.end() - 2),
       b_batch(b.shape.begin(), b.shape.end() - 2);
   std::vector<int64_t> shape = broadcast_shapes(a_batch, b_batch);
+  const int64_t a_size = a0 * a1, b_size = b0 * b1;  // of one matrix
   for_each_run<2>(shape, {broadcast_strides(a_batch, shape), broadcast_strides(b_batch, shape)},
                   [&](const auto& at, int64_t n, const auto& stride) {
                     for (int64_t i = 0; i < n; ++i) {
-                      p.a_at.push_back((at[0] + i * stride[0]) * a0 * a1);
-                      p.b_at.push_back((at[1] + i * stride[1]) * b0 * b1);
+                      p.a_at.push_back((at[0] + i * stride[0]) * a_size);
+                      p.b_at.push_back((at[1] + i * stride[1]) * b_size);
                     }
                   });
   // Batches of a that share one b are one tall product.

@@ -19,7 +19,7 @@ using cl_device_id = struct ClDevice*;
 using cl_context = struct ClContext*;
 using cl_command_queue = struct ClQueue*;
 using cl_mem = struct ClMem*;
-using cl_program = struct ClProgram*;
+using cl_program = struct ClProgramHandle*;
 using cl_kernel = struct ClKernel*;
 using cl_event = struct ClEvent*;
 

@@ -168,7 +168,7 @@ KernelDraft emit_conv_direct(ProgramDraft& draft, const ConvProblem& conv, const
   t.set("TILES_Q", e.text(tiles(e, "tiles_q", last.out, cn)));
   t.set("OUTER", e.text(index_of(e, outer)));
 
-  Index image, group, outer_var;
+  Index image, group;
   Coords outer_at;
   std::vector<Index> rows;
   t.hole("rows", [&] {
