@@ -15,6 +15,7 @@
 #include <iostream>
 
 #include "backend/backend.h"
+#include "bench/naive_loops.h"
 #include "family/conv/conv.h"
 #include "family/matmul/matmul.h"
 #include "family/prelude.h"
@@ -23,6 +24,7 @@
 namespace {
 
 using namespace thrice;  // NOLINT: a program of one file
+using bench::microseconds;
 using Ints = std::vector<int64_t>;
 
 struct Case {
@@ -67,54 +69,6 @@ const std::vector<Case> kCases = {
     {"matmul", {16, 1024}, {1024, 1024}, {}, {}},
     {"matmul", {64, 768}, {768, 3072}, {}, {}},
 };
-
-// The rivals: what a programmer writes first.
-__attribute__((optimize("O2"))) void naive_matmul(const float* a, const float* b, float* c, int64_t batch,
-                                                  int64_t m, int64_t n, int64_t k, bool shared_b) {
-  for (int64_t z = 0; z < batch; ++z)
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) {
-        float sum = 0;
-        for (int64_t p = 0; p < k; ++p)
-          sum += a[(z * m + i) * k + p] * b[((shared_b ? 0 : z) * k + p) * n + j];
-        c[(z * m + i) * n + j] = sum;
-      }
-}
-
-__attribute__((optimize("O2"))) void naive_conv(const float* x, const float* w, float* y, const Case& c,
-                                                int64_t oh, int64_t ow) {
-  const int64_t batch = c.x[0], channels = c.x[1], h = c.x[2], width = c.x[3], outputs = c.w[0], cg = c.w[1],
-                r = c.w[2], s = c.w[3], per_group = outputs / c.group;
-  const int64_t stride_y = c.strides[0], stride_x = c.strides[1], pad_y = c.pads[0], pad_x = c.pads[1];
-  for (int64_t n = 0; n < batch; ++n)
-    for (int64_t o = 0; o < outputs; ++o)
-      for (int64_t p = 0; p < oh; ++p)
-        for (int64_t q = 0; q < ow; ++q) {
-          float sum = 0;
-          const int64_t first = o / per_group * cg;
-          for (int64_t i = 0; i < cg; ++i)
-            for (int64_t u = 0; u < r; ++u)
-              for (int64_t v = 0; v < s; ++v) {
-                const int64_t iy = p * stride_y + u - pad_y, ix = q * stride_x + v - pad_x;
-                if (iy >= 0 && iy < h && ix >= 0 && ix < width)
-                  sum += x[((n * channels + first + i) * h + iy) * width + ix] *
-                         w[((o * cg + i) * r + u) * s + v];
-              }
-          y[((n * outputs + o) * oh + p) * ow + q] = sum;
-        }
-}
-
-double microseconds(const std::function<void()>& work, int samples) {
-  std::vector<double> times;
-  for (int i = 0; i < samples; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    times.push_back(
-        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 ir::Workload make_workload(const Case& c) {
   ir::Graph g;
@@ -172,9 +126,13 @@ class Bench {
     const double flops = family::count_work(w, facts).flops;
     const double rival = microseconds(
         [&] {
-          if (!c.strides.empty()) return naive_conv(x, weights, expected.data(), c, out[2], out[3]);
+          if (!c.strides.empty())
+            return bench::naive_conv(x, weights, expected.data(),
+                                     {c.x[0], c.x[1], c.x[2], c.x[3], c.w[0], c.w[1], c.w[2], c.w[3], out[2],
+                                      out[3], c.group, c.strides[0], c.strides[1], c.pads[0], c.pads[1]});
           const int64_t m = c.x[c.x.size() - 2], k = c.x.back(), n = c.w.back();
-          naive_matmul(x, weights, expected.data(), ir::num_elements(c.x) / m / k, m, n, k, c.w.size() == 2);
+          bench::naive_matmul(x, weights, expected.data(), ir::num_elements(c.x) / m / k, m, n, k,
+                              c.w.size() == 2);
         },
         flops > 5e8 ? 1 : 3);
     const auto preferred = family.default_schedule(w, facts, device_->spec());

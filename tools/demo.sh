@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up, builds, and runs the main job on a real model: reads drawn text with PP-OCRv4, optimised for the best device found.
-#   tools/demo.sh [--skip-setup] [--device T] [--budget 90s]
+#   tools/demo.sh [--skip-setup] [--device T] [--budget 90s] [--json FILE]
 # THRICE_PRESET (release) and THRICE_JOBS (number of cores) choose how it builds; logs and pictures: build/<preset>/demo/
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,11 +14,11 @@ export OMP_WAIT_POLICY=passive
 
 begin=$SECONDS
 echo "demo: building thrice (log: $out/build.log)"
-{ cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs" --target thrice; } >"$out/build.log" 2>&1 ||
+{ cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs" --target thrice thrice_shared bench_naive_model; } >"$out/build.log" 2>&1 ||
   { tail -n 40 "$out/build.log"; echo "demo: the build failed" >&2; exit 2; }
 echo "demo: built in $((SECONDS - begin)) s"
 begin=$SECONDS
 code=0
-.venv/bin/python tools/ocr_demo.py --thrice "build/$preset/thrice" --out "$out" "$@" || code=$?
+.venv/bin/python tools/ocr_demo.py --build "build/$preset" --out "$out" "$@" || code=$?
 echo "demo: $((SECONDS - begin)) s after the build"
 exit $code

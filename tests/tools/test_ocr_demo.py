@@ -2,6 +2,7 @@
 
 thrice is played by a small program here: these tests judge the demo, not thrice.
 """
+import json
 import os
 import pathlib
 import subprocess
@@ -15,21 +16,26 @@ MODEL = TOOLS.parent / ".models/ch_PP-OCRv4_rec_infer.onnx"
 PLAYED = """#!{python}
 import json, os, sys
 fault = os.environ.get("PLAYED_FAULT", "")
-words = sys.argv[1:]
-option = lambda name: words[words.index(name) + 1]
-if words[0] == "optimize":
-    if fault == "crash":
-        sys.exit(4)
-    print(json.dumps(dict(device="played", original_us=2000.0, best_us=1000.0, speedup=2.0, error_limit=1e-5, trials=3,
-                          max_error=float("nan") if fault == "nan" else 1e-7, verified=fault != "unverified")))
-else:
-    import numpy, onnxruntime
-    session = onnxruntime.InferenceSession({model!r}, providers=["CPUExecutionProvider"])
-    name, path = option("--input").split("=")
-    scores, = session.run(None, {{name: numpy.load(path)}})
-    if fault == "wrong" and scores.shape[1] > 20:
-        scores = numpy.roll(scores, 1, axis=2)
-    numpy.save(option("--output") + "/out_0.npy", scores)
+if fault == "crash":
+    sys.exit(4)
+print(json.dumps(dict(device="played", original_us=2000.0, best_us=1000.0, speedup=2.0, error_limit=1e-5, trials=3,
+                      peak_bytes=1, original_peak_bytes=2,
+                      max_error=float("nan") if fault == "nan" else 1e-7, verified=fault != "unverified")))
+"""
+
+PLAYED_PACKAGE = """
+import os
+import numpy, onnxruntime
+class Session:
+    def __init__(self):
+        self.inner = onnxruntime.InferenceSession({model!r}, providers=["CPUExecutionProvider"])
+    def run(self, inputs):
+        scores, = self.inner.run(None, inputs)
+        if os.environ.get("PLAYED_FAULT") == "wrong" and scores.shape[1] > 20:
+            scores = numpy.roll(scores, 1, axis=2)
+        return {{"scores": scores}}
+def load(path):
+    return Session()
 """
 
 
@@ -37,19 +43,26 @@ else:
 class OcrDemo(unittest.TestCase):
     def run_demo(self, fault):
         with tempfile.TemporaryDirectory() as folder:
-            program = pathlib.Path(folder) / "thrice"
-            program.write_text(PLAYED.format(python=sys.executable, model=str(MODEL)))
+            folder = pathlib.Path(folder)
+            program = folder / "thrice"
+            program.write_text(PLAYED.format(python=sys.executable))
             program.chmod(0o755)
-            command = [sys.executable, TOOLS / "ocr_demo.py", "--thrice", program, "--out", pathlib.Path(folder) / "out", "--lines", "2"]
-            done = subprocess.run(
-                command, env={**os.environ, "PLAYED_FAULT": fault}, capture_output=True, text=True, check=False
-            )
+            (folder / "package").mkdir()
+            (folder / "package/thrice.py").write_text(PLAYED_PACKAGE.format(model=str(MODEL)))
+            command = [sys.executable, TOOLS / "ocr_demo.py", "--build", folder, "--out", folder / "out", "--lines", "2",
+                       "--json", folder / "kept.json"]
+            environment = {**os.environ, "PLAYED_FAULT": fault, "PYTHONPATH": str(folder / "package")}
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            self.kept = json.loads((folder / "kept.json").read_text()) if (folder / "kept.json").is_file() else None
             return done.returncode, done.stdout + done.stderr
 
     def test_good(self):
         code, text = self.run_demo("")
         self.assertEqual(code, 0, text)
         self.assertIn("OpenCL 1.2", text)
+        case, = self.kept["cases"]
+        self.assertEqual(case["lines_unlike_onnxruntime"], 0)
+        self.assertIn("onnxruntime_cpu", case["rivals"])
 
     def test_wrong_words(self):
         code, text = self.run_demo("wrong")
