@@ -24,6 +24,7 @@ nlohmann::json json_of(const target::DeviceSpec& d) {
           {"name", d.name},
           {"driver", d.driver},
           {"architecture", d.architecture},
+          {"uuid", d.uuid},
           {"is_cpu", d.is_cpu},
           {"compute_units", d.compute_units},
           {"max_threads_per_block", d.max_threads_per_block},

@@ -29,6 +29,7 @@ target::DeviceSpec describe(const std::string& architecture) {
   spec.compute_units = usual_units(architecture);
   spec.max_alloc_bytes = spec.memory_bytes = 8192 * kMiB;  // few cards of these architectures have less
   spec.l2_bytes = 32 * kMiB;
+  spec.optin_shared_bytes = 99 * 1024;  // the least of all architectures since sm_80
   spec.has_f64 = spec.has_f16_arithmetic = spec.has_int64_atomics = true;
   return spec;
 }

@@ -35,6 +35,13 @@ DevicePtr open_shared(const Entry& entry, int index) {
   return device;
 }
 
+// "cuda:GPU-5e1f" names a card by the beginning of its UUID, "cuda:MIG-..." a slice of one.
+bool has_uuid(const target::DeviceSpec& spec, const std::string& id) {
+  constexpr size_t kPrefix = 5, kLeast = 8;  // "cuda:"; "GPU-" and four digits
+  return spec.api == target::Api::kCuda && id.size() >= kPrefix + kLeast &&
+         spec.uuid.rfind(id.substr(kPrefix), 0) == 0;
+}
+
 }  // namespace
 
 std::vector<BackendReport> list_backends() {
@@ -59,10 +66,12 @@ DevicePtr open_device(const std::string& id) {
     }
     if (any) return open_shared(entry, 0);
     for (size_t i = 0; i < report.devices.size(); ++i)
-      if (report.devices[i].id == id) return open_shared(entry, static_cast<int>(i));
+      if (report.devices[i].id == id || has_uuid(report.devices[i], id))
+        return open_shared(entry, static_cast<int>(i));
   }
   for (const BackendReport& report : list_backends())
-    for (const target::DeviceSpec& device : report.devices) known += " " + device.id;
+    for (const target::DeviceSpec& device : report.devices)
+      known += " " + device.id + (device.uuid.empty() ? "" : " (" + device.uuid + ")");
   throw Error(Code::kNotFound, fmt::format("no device '{}'; there is:{}", id, known));
 }
 

@@ -9,6 +9,7 @@
 #include "codegen/generate.h"
 #include "ir/check.h"
 #include "runtime/programs.h"
+#include "target/architecture.h"
 
 namespace thrice::flow {
 
@@ -94,6 +95,16 @@ release::Release make_release(const OptimizeReport& report, backend::Device& dev
   release.graph = std::move(graph);
   release.plan = std::move(plan);
   return release;
+}
+
+std::vector<std::string> with_ptx(const target::DeviceSpec& device, const std::vector<std::string>& also) {
+  if (device.api != target::Api::kCuda) return {};
+  std::vector<std::string> all = also;
+  all.push_back(device.architecture);
+  const std::string ptx = target::oldest_virtual(all);
+  all.pop_back();
+  if (!ptx.empty()) all.push_back(ptx);
+  return all;
 }
 
 void add_architectures(release::Release& release, const std::vector<std::string>& architectures,

@@ -32,6 +32,9 @@ release::Release make_release(const OptimizeReport& report, backend::Device& dev
                               const std::vector<BuiltProgram>& built,
                               const std::vector<std::string>& slow_steps);
 
+// `also`, and the PTX ("compute_80") that the oldest of them and of the device takes, for cards that none of
+// the binaries fits. Empty for other devices than CUDA's.
+std::vector<std::string> with_ptx(const target::DeviceSpec& device, const std::vector<std::string>& also);
 // Adds binaries of further CUDA architectures for every program of the release. `cache_folder`: of kernels.
 // Throws kCompileFailed that names region and architecture: a schedule of one card may need what another
 // lacks.

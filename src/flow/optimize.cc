@@ -226,7 +226,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     phases.run("release", [&] {
       release::Release release = make_release(
           report, *device, graph, std::make_shared<artifact::Plan>(planned.plan), built, planned.slow_steps);
-      add_architectures(release, target.also, settings.cache_folder + "/kernels");
+      add_architectures(release, with_ptx(device->spec(), target.also), settings.cache_folder + "/kernels");
       for (const std::string& architecture : target.also)
         report.notes.push_back(architecture + ": its binaries were built, not run");
       release::write_release(request.release_path, std::move(release));

@@ -15,18 +15,22 @@ artifact::Language language_of(const target::DeviceSpec& spec) {
   return spec.api == target::Api::kCuda ? artifact::Language::kCuda : artifact::Language::kOpenCL;
 }
 
-// The binary of exactly this architecture, else the nearest one that a CUDA card runs too; nullptr: none.
+// The binary of exactly this architecture, else the nearest one that a CUDA card runs too, else PTX; nullptr:
+// none.
 const artifact::KernelBinary* fitting(const release::Release& release, const std::string& key,
                                       const target::DeviceSpec& spec) {
-  const artifact::KernelBinary* best = nullptr;
+  const artifact::KernelBinary *best = nullptr, *ptx = nullptr;
   for (const artifact::KernelBinary& binary : release.binaries) {
     if (binary.key != key) continue;
     if (binary.architecture == spec.architecture) return &binary;
     const bool runs = spec.api == target::Api::kCuda && binary.format == artifact::BinaryFormat::kCubin &&
                       target::cubin_runs_on(binary.architecture, spec.architecture);
     if (runs && (!best || target::cubin_runs_on(best->architecture, binary.architecture))) best = &binary;
+    if (spec.api == target::Api::kCuda && binary.format == artifact::BinaryFormat::kPtx &&
+        target::ptx_runs_on(binary.architecture, spec.architecture))
+      ptx = &binary;
   }
-  return best;
+  return best ? best : ptx;
 }
 
 std::string architectures_in(const release::Release& release) {

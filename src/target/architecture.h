@@ -1,6 +1,7 @@
 // Names of CUDA architectures: which code runs on which card.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace thrice::target {
 
@@ -8,5 +9,12 @@ namespace thrice::target {
 // name; or the same major number and no higher minor one, and no "a" in `built_for` (code for exactly that
 // architecture).
 bool cubin_runs_on(const std::string& built_for, const std::string& card);
+
+// True where PTX for `built_for` ("compute_80") runs on a card of `card`, compiled by its driver: any card
+// that is not older.
+bool ptx_runs_on(const std::string& built_for, const std::string& card);
+
+// "compute_80" of "sm_86", "sm_80" and "sm_90a": PTX that all of them and newer cards take; "" for none.
+std::string oldest_virtual(const std::vector<std::string>& architectures);
 
 }  // namespace thrice::target

@@ -13,6 +13,7 @@ struct DeviceSpec {
   Api api = Api::kNull;
   std::string name;          // marketing or driver name
   std::string driver;        // driver version text
+  std::string uuid;          // CUDA: "GPU-5e1f...", or "MIG-..." of a slice of a card; "" elsewhere
   std::string architecture;  // "sm_90a"; for OpenCL the device name and driver, as a binary key
   bool is_cpu = false;
   int compute_units = 1;                 // SMs, or cores

@@ -26,20 +26,21 @@ bool open(Api& a, std::string& reason) {
       THRICE_CU_FIND(Init) && THRICE_CU_FIND(DriverGetVersion) && THRICE_CU_FIND(GetErrorName) &&
       THRICE_CU_FIND(GetErrorString) && THRICE_CU_FIND(DeviceGetCount) && THRICE_CU_FIND(DeviceGet) &&
       THRICE_CU_FIND(DeviceGetName) && THRICE_CU_FIND(DeviceGetAttribute) &&
-      THRICE_CU_FIND(DeviceTotalMem_v2) && THRICE_CU_FIND(DevicePrimaryCtxRetain) &&
-      THRICE_CU_FIND(DevicePrimaryCtxRelease_v2) && THRICE_CU_FIND(CtxPushCurrent_v2) &&
-      THRICE_CU_FIND(CtxPopCurrent_v2) && THRICE_CU_FIND(MemGetInfo_v2) && THRICE_CU_FIND(MemAlloc_v2) &&
-      THRICE_CU_FIND(MemFree_v2) && THRICE_CU_FIND(MemcpyHtoDAsync_v2) &&
-      THRICE_CU_FIND(MemcpyDtoHAsync_v2) && THRICE_CU_FIND(MemcpyDtoDAsync_v2) &&
-      THRICE_CU_FIND(MemsetD8Async) && THRICE_CU_FIND(PointerGetAttribute) &&
-      THRICE_CU_FIND(ModuleLoadData) && THRICE_CU_FIND(ModuleUnload) && THRICE_CU_FIND(ModuleGetFunction) &&
-      THRICE_CU_FIND(FuncGetAttribute) && THRICE_CU_FIND(FuncSetAttribute) && THRICE_CU_FIND(LaunchKernel) &&
-      THRICE_CU_FIND(StreamCreate) && THRICE_CU_FIND(StreamDestroy_v2) && THRICE_CU_FIND(StreamSynchronize) &&
-      THRICE_CU_FIND(EventCreate) && THRICE_CU_FIND(EventDestroy_v2) && THRICE_CU_FIND(EventRecord) &&
-      THRICE_CU_FIND(EventSynchronize) && THRICE_CU_FIND(EventElapsedTime) && THRICE_CU_FIND(GraphCreate) &&
-      THRICE_CU_FIND(GraphDestroy) && THRICE_CU_FIND(GraphAddKernelNode) &&
-      THRICE_CU_FIND(GraphInstantiateWithFlags) && THRICE_CU_FIND(GraphExecDestroy) &&
-      THRICE_CU_FIND(GraphExecKernelNodeSetParams) && THRICE_CU_FIND(GraphLaunch);
+      THRICE_CU_FIND(DeviceGetUuid_v2) && THRICE_CU_FIND(DeviceTotalMem_v2) &&
+      THRICE_CU_FIND(DevicePrimaryCtxRetain) && THRICE_CU_FIND(DevicePrimaryCtxRelease_v2) &&
+      THRICE_CU_FIND(CtxPushCurrent_v2) && THRICE_CU_FIND(CtxPopCurrent_v2) &&
+      THRICE_CU_FIND(MemGetInfo_v2) && THRICE_CU_FIND(MemAlloc_v2) && THRICE_CU_FIND(MemFree_v2) &&
+      THRICE_CU_FIND(MemcpyHtoDAsync_v2) && THRICE_CU_FIND(MemcpyDtoHAsync_v2) &&
+      THRICE_CU_FIND(MemcpyDtoDAsync_v2) && THRICE_CU_FIND(MemsetD8Async) &&
+      THRICE_CU_FIND(PointerGetAttribute) && THRICE_CU_FIND(ModuleLoadData) && THRICE_CU_FIND(ModuleUnload) &&
+      THRICE_CU_FIND(ModuleGetFunction) && THRICE_CU_FIND(FuncGetAttribute) &&
+      THRICE_CU_FIND(FuncSetAttribute) && THRICE_CU_FIND(LaunchKernel) && THRICE_CU_FIND(StreamCreate) &&
+      THRICE_CU_FIND(StreamDestroy_v2) && THRICE_CU_FIND(StreamSynchronize) && THRICE_CU_FIND(EventCreate) &&
+      THRICE_CU_FIND(EventDestroy_v2) && THRICE_CU_FIND(EventRecord) && THRICE_CU_FIND(EventSynchronize) &&
+      THRICE_CU_FIND(EventElapsedTime) && THRICE_CU_FIND(GraphCreate) && THRICE_CU_FIND(GraphDestroy) &&
+      THRICE_CU_FIND(GraphAddKernelNode) && THRICE_CU_FIND(GraphInstantiateWithFlags) &&
+      THRICE_CU_FIND(GraphExecDestroy) && THRICE_CU_FIND(GraphExecKernelNodeSetParams) &&
+      THRICE_CU_FIND(GraphLaunch);
 #undef THRICE_CU_FIND
   if (!all) return false;
   const CUresult code = a.Init(0);

@@ -64,6 +64,7 @@ struct Api {
   CUresult (*DeviceGet)(CUdevice*, int);
   CUresult (*DeviceGetName)(char*, int, CUdevice);
   CUresult (*DeviceGetAttribute)(int*, int, CUdevice);
+  CUresult (*DeviceGetUuid_v2)(unsigned char*, CUdevice);  // 16 bytes; of the slice where the device is one
   CUresult (*DeviceTotalMem_v2)(size_t*, CUdevice);
   CUresult (*DevicePrimaryCtxRetain)(CUcontext*, CUdevice);
   CUresult (*DevicePrimaryCtxRelease_v2)(CUdevice);

@@ -24,12 +24,23 @@ std::string architecture_of(int major, int minor) {
   return fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
 }
 
+// As nvidia-smi writes it. A slice (MIG) is told from a card by its name, which ends in its profile.
+std::string uuid_of(const Api& a, CUdevice device, const std::string& name) {
+  unsigned char b[16] = {};
+  if (a.DeviceGetUuid_v2(b, device) != kCuSuccess) return "";
+  std::string text = name.find(" MIG ") != std::string::npos ? "MIG" : "GPU";
+  for (size_t i = 0; i < sizeof(b); ++i)
+    text += fmt::format("{}{:02x}", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
+  return text;
+}
+
 target::DeviceSpec describe(const Api& a, CUdevice device, int index) {
   target::DeviceSpec spec;
   spec.id = fmt::format("cuda:{}", index);
   spec.api = target::Api::kCuda;
   char name[128] = {};
   if (a.DeviceGetName(name, sizeof(name), device) == kCuSuccess) spec.name = name;
+  spec.uuid = uuid_of(a, device, spec.name);
   int version = 0;
   a.DriverGetVersion(&version);
   std::string driver;

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <thrice/status.h>
 
+#include <cstdlib>
+
+#include "backend/cuda/api.h"
+
 namespace thrice::backend::cuda {
 namespace {
 
@@ -16,7 +20,7 @@ constexpr int kSuccess = 0;
 constexpr const char* kOptions[] = {"--std=c++17", "--fmad=false"};
 constexpr size_t kLogBytes = 1500;  // of a failed build, in the error's message
 
-struct Api {
+struct NvrtcApi {
   int (*Version)(int*, int*) = nullptr;
   const char* (*GetErrorString)(int) = nullptr;
   int (*CreateProgram)(Program*, const char*, const char*, int, const char* const*,
@@ -27,6 +31,8 @@ struct Api {
   int (*GetProgramLog)(Program, char*) = nullptr;
   int (*GetCUBINSize)(Program, size_t*) = nullptr;
   int (*GetCUBIN)(Program, char*) = nullptr;
+  int (*GetPTXSize)(Program, size_t*) = nullptr;
+  int (*GetPTX)(Program, char*) = nullptr;
 };
 
 template <class F>
@@ -35,11 +41,24 @@ bool find(void* library, const char* name, F& function) {
   return function != nullptr;
 }
 
+// Drivers load code of their own major version of CUDA and of older ones: an NVRTC newer than the driver is
+// passed over, by the number at the end of its name. Without a driver nothing has to run, and any is taken.
+bool driver_takes(const std::string& path) {
+  std::string reason;
+  const cuda::Api* driver = find_api(&reason);
+  int version = 0;
+  if (!driver || driver->DriverGetVersion(&version) != kSuccess) return true;
+  const size_t dot = path.rfind(".so.");
+  const int major = dot == std::string::npos ? 0 : std::atoi(path.c_str() + dot + 4);
+  return major <= version / 1000;
+}
+
 struct Opened {
-  Api a;
+  NvrtcApi a;
   int major = 0, minor = 0;
   std::string reason =
-      "NVRTC not found (libnvrtc.so.13 or .12); install CUDA's run-time compiler, or set "
+      "no NVRTC found (libnvrtc.so.13 or .12) that the driver understands; install CUDA's run-time compiler, "
+      "or set "
       "THRICE_NVRTC to the library";
 
   Opened() {
@@ -47,14 +66,14 @@ struct Opened {
     void* library = nullptr;
     for (const char* path : {named, "libnvrtc.so.13", "libnvrtc.so.12",
                              "/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.12"})
-      if (path && *path && !library) library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+      if (path && *path && !library && driver_takes(path)) library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) return;
 #define THRICE_NVRTC_FIND(name) find(library, "nvrtc" #name, a.name)
     if (THRICE_NVRTC_FIND(Version) && THRICE_NVRTC_FIND(GetErrorString) && THRICE_NVRTC_FIND(CreateProgram) &&
         THRICE_NVRTC_FIND(CompileProgram) && THRICE_NVRTC_FIND(DestroyProgram) &&
         THRICE_NVRTC_FIND(GetProgramLogSize) && THRICE_NVRTC_FIND(GetProgramLog) &&
-        THRICE_NVRTC_FIND(GetCUBINSize) && THRICE_NVRTC_FIND(GetCUBIN) &&
-        a.Version(&major, &minor) == kSuccess)
+        THRICE_NVRTC_FIND(GetCUBINSize) && THRICE_NVRTC_FIND(GetCUBIN) && THRICE_NVRTC_FIND(GetPTXSize) &&
+        THRICE_NVRTC_FIND(GetPTX) && a.Version(&major, &minor) == kSuccess)
       reason.clear();
     else
       reason = "the NVRTC that was found is older than 11.1; update it";
@@ -78,11 +97,11 @@ class Nvrtc : public Compiler {
   }
 
   artifact::KernelBinary compile(const artifact::KernelSource& source) override {
-    const Api& a = opened().a;
+    const NvrtcApi& a = opened().a;
     if (source.language != artifact::Language::kCuda)
       throw Error(Code::kInternal, "NVRTC: the source is not CUDA C++");
     struct Held {
-      const Api& a;
+      const NvrtcApi& a;
       Program handle = nullptr;
       ~Held() {
         if (handle) a.DestroyProgram(&handle);
@@ -104,10 +123,12 @@ class Nvrtc : public Compiler {
     if (code != kSuccess)
       throw Error(Code::kCompileFailed, fmt::format("{}: kernel source did not build ({}):\n{}", version(),
                                                     a.GetErrorString(code), binary.log.substr(0, kLogBytes)));
-    check(a.GetCUBINSize(program.handle, &bytes), "asking for the cubin's size");
+    const bool is_virtual = architecture_.rfind("compute_", 0) == 0;  // for a driver to finish
+    check((is_virtual ? a.GetPTXSize : a.GetCUBINSize)(program.handle, &bytes), "asking for the code's size");
     binary.bytes.resize(bytes);
-    check(a.GetCUBIN(program.handle, reinterpret_cast<char*>(binary.bytes.data())), "reading the cubin");
-    binary.format = artifact::BinaryFormat::kCubin;
+    check((is_virtual ? a.GetPTX : a.GetCUBIN)(program.handle, reinterpret_cast<char*>(binary.bytes.data())),
+          "reading the code");
+    binary.format = is_virtual ? artifact::BinaryFormat::kPtx : artifact::BinaryFormat::kCubin;
     binary.architecture = architecture_;
     binary.key = source.key;
     return binary;

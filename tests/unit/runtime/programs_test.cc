@@ -73,6 +73,14 @@ TEST_F(Programs, TheFittingBinaryIsLoaded) {
   EXPECT_EQ(chosen(std::make_shared<Card>("sm_87"), true), "sm_86");
 }
 
+TEST_F(Programs, PtxServesCardsThatNoBinaryFits) {
+  add("compute_80", "key");
+  release.binaries.back().format = artifact::BinaryFormat::kPtx;
+  EXPECT_EQ(chosen(std::make_shared<Card>("sm_120a"), true), "compute_80");
+  EXPECT_EQ(chosen(std::make_shared<Card>("sm_86"), true), "sm_86");  // a binary needs no compiler
+  EXPECT_EQ(chosen(std::make_shared<Card>("sm_75"), true), "built");
+}
+
 TEST_F(Programs, WhereNoneFitsTheTextIsBuilt) {
   EXPECT_EQ(chosen(std::make_shared<Card>("sm_100a"), true), "built");
 }

@@ -21,5 +21,16 @@ TEST(Architecture, CodeRunsUpwardsWithinItsMajorNumber) {
   EXPECT_FALSE(cubin_runs_on("sm_80", "AMD EPYC | PoCL"));
 }
 
+TEST(Architecture, PtxRunsOnEveryCardThatIsNotOlder) {
+  EXPECT_TRUE(ptx_runs_on("compute_80", "sm_80"));
+  EXPECT_TRUE(ptx_runs_on("compute_80", "sm_120a"));
+  EXPECT_FALSE(ptx_runs_on("compute_90", "sm_89"));
+  EXPECT_FALSE(ptx_runs_on("compute_90a", "sm_100a"));  // "a": that architecture and no other
+  EXPECT_FALSE(ptx_runs_on("sm_80", "sm_80"));
+  EXPECT_EQ(oldest_virtual({"sm_90a", "sm_86", "sm_120a"}), "compute_86");
+  EXPECT_EQ(oldest_virtual({"sm_100a"}), "compute_100");
+  EXPECT_EQ(oldest_virtual({"PoCL"}), "");
+}
+
 }  // namespace
 }  // namespace thrice::target
