@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the ONNX node tests on the float64 interpreter and on a device, and writes what came out.
 
-    tools/conformance.py BUILD_DIR [--device opencl:0] [--jobs 2] [--write]
+    tools/conformance.py BUILD_DIR [--device opencl:0] [--jobs 2] [--write] [--output FILE]
 
---write updates bench/results/conformance.json and docs/coverage.md; without it only the summary is printed. The last line is
+--output writes the figures as JSON. --write updates bench/results/conformance.json and docs/coverage.md; without it only the summary is printed. The last line is
 `N passed, N failed`: a failure is a wrong result, or a set in which fewer than 85% of the tests that are not random pass.
 """
 import argparse
@@ -65,12 +65,26 @@ def coverage_table(rows, operators):
     return "\n".join(lines)
 
 
+def device_text(build, device):
+    """The device as `thrice devices` names it, with its driver, where the executable lies beside."""
+    try:
+        text = subprocess.run([str(build / "thrice"), "devices", "--json"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        for backend in json.loads(text)["backends"]:
+            for found in backend["devices"]:
+                if found["id"] == device:
+                    return f"{device} {found['name']}, driver {found['driver']}"
+    except (OSError, subprocess.CalledProcessError, KeyError, ValueError):
+        pass
+    return device
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--device", default="opencl:0")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--output", type=pathlib.Path)
     args = parser.parse_args()
     index = json.loads((args.build / "node_tests" / "index.json").read_text())
     tests = index["tests"]
@@ -94,12 +108,16 @@ def main():
         newer = len(rows) - len(counted)
         if newer:
             print(f"{source:7} {newer} tests of opset {MAX_OPSET + 1} and newer are not counted")
+    record = {
+        "schema": 1, "date": datetime.date.today().isoformat(),
+        "command": f"tools/conformance.py BUILD_DIR --device {args.device}",
+        "environment": {"host_cpu": platform.processor() or platform.machine(), "device": device_text(args.build, args.device),
+                        "onnx": index.get("onnx_version", "")},
+        "max_opset": MAX_OPSET, "sets": result,
+    }
+    if args.output:
+        args.output.write_text(json.dumps(record, indent=1) + "\n")
     if args.write:
-        record = {
-            "schema": 1, "date": datetime.date.today().isoformat(), "command": "tools/conformance.py BUILD_DIR --write",
-            "environment": {"host_cpu": platform.processor() or platform.machine(), "device": args.device, "onnx": index.get("onnx_version", "")},
-            "max_opset": MAX_OPSET, "sets": result,
-        }
         (ROOT / "bench/results").mkdir(parents=True, exist_ok=True)
         (ROOT / "bench/results/conformance.json").write_text(json.dumps(record, indent=1) + "\n")
         text = ["# Which operators run", "",

@@ -35,8 +35,12 @@ void write_trace(const std::string& path, runtime::Session& session, const std::
 nlohmann::json steps_json(const std::vector<flow::StepCheck>& steps) {
   nlohmann::json list = nlohmann::json::array();
   for (const auto& s : steps)
-    list.push_back(
-        {{"name", s.name}, {"schedule", s.schedule}, {"error", s.error}, {"ok", s.ok}, {"reason", s.reason}});
+    list.push_back({{"name", s.name},
+                    {"schedule", s.schedule},
+                    {"error", s.error},
+                    {"limit", s.limit},
+                    {"ok", s.ok},
+                    {"reason", s.reason}});
   return list;
 }
 

@@ -36,15 +36,17 @@ RunCheck check_run(exec::Executor& executor, const std::vector<ir::Tensor>& inpu
       for (ir::ValueId v : event.code->workload.inputs)
         if (const auto it = error_of.find(v); it != error_of.end())
           inherited = std::max(inherited, it->second);
-      StepCheck step{event.segment, event.step, event.code->name, event.code->step->schedule.str(), 0,
-                     true,          {}};
+      StepCheck step{event.segment, event.step, event.code->name, event.code->step->schedule.str()};
       for (ir::ValueId v : event.code->workload.outputs) {
         const auto it = reference.find(v);
         if (it == reference.end()) continue;
         const double limit = ir::error_limit(graph.value(v).type.dtype, -1) + 2 * inherited;
         const ir::Comparison c = ir::compare(event.read(v), *it->second, limit);
         error_of[v] = c.error;
-        step.error = std::max(step.error, c.error);
+        if (!(c.error <= step.error)) {
+          step.error = c.error;
+          step.limit = limit;
+        }
         if (!c.ok && step.ok) {
           step.ok = false;
           step.reason = c.reason;
@@ -55,8 +57,9 @@ RunCheck check_run(exec::Executor& executor, const std::vector<ir::Tensor>& inpu
     };
   const std::vector<ir::Tensor> results = executor.run_host(inputs, options);
   for (size_t o = 0; o < results.size(); ++o) {
-    const ir::Comparison c = ir::compare(results[o], *expected[o], ir::error_limit(results[o].dtype(), -1));
-    check.outputs.push_back({0, 0, graph.output_names[o], {}, c.error, c.ok, c.reason});
+    const double limit = ir::error_limit(results[o].dtype(), -1);
+    const ir::Comparison c = ir::compare(results[o], *expected[o], limit);
+    check.outputs.push_back({0, 0, graph.output_names[o], {}, c.error, limit, c.ok, c.reason});
     check.ok = check.ok && c.ok;
   }
   return check;

@@ -11,7 +11,7 @@ namespace thrice::flow {
 struct StepCheck {
   size_t segment = 0, step = 0;
   std::string name, schedule;
-  double error = 0;
+  double error = 0, limit = 0;  // of the tensor with the largest error
   bool ok = true;
   std::string reason;
 };
