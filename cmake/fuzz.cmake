@@ -1,8 +1,6 @@
 # Fuzz targets, one a file tests/fuzz/fuzz_NAME.cc, each with a corpus in tests/fuzz/corpus/NAME.
 # Always: a replay of the corpus with seeded mutations, label `fuzz` (a smoke run that every compiler builds).
-# With -DTHRICE_FUZZ=ON and clang: the libFuzzer executable itself:
-#   cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DTHRICE_FUZZ=ON && ninja -C build/fuzz fuzz_onnx
-#   build/fuzz/fuzz_onnx -rss_limit_mb=4096 -timeout=20 tests/fuzz/corpus/onnx
+# With -DTHRICE_FUZZ=ON and clang: the libFuzzer executables themselves; tools/fuzz_smoke.sh SECONDS builds and runs them.
 file(GLOB fuzz_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_*.cc)
 foreach(source ${fuzz_sources})
   get_filename_component(target ${source} NAME_WE)

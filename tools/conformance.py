@@ -90,7 +90,7 @@ def main():
     tests = index["tests"]
     opset = {(t["suite"], t["name"]): t["opset"] for t in tests}
     operators = {t["name"]: t["operators"] for t in tests}
-    result, all_rows, passed, failed = {}, [], 0, 0
+    result, newer, all_rows, passed, failed = {}, {}, [], 0, 0
     for source in ("debian", "onnx"):
         rows = list(run_shards(args.build, [str(args.build / "node_tests" / source)], args.device, args.jobs))
         counted = [r for r in rows if opset.get((source, r["name"]), 0) <= MAX_OPSET]
@@ -105,15 +105,17 @@ def main():
             for row in counted:
                 if row[engine]["word"] in ("wrong", "error"):
                     print(f"  {row[engine]['word']}: {row['name']} on {name}: {row[engine]['reason']}")
-        newer = len(rows) - len(counted)
-        if newer:
-            print(f"{source:7} {newer} tests of opset {MAX_OPSET + 1} and newer are not counted")
+        later = [r for r in rows if opset.get((source, r["name"]), 0) > MAX_OPSET]
+        for engine in ("interpreter", "device") if later else ():
+            name = args.device.split(":")[0] if engine == "device" else engine
+            newer.setdefault(source, {})[name] = summarize(later, engine)
+            print(f"{source:7} {name:12} opset {MAX_OPSET + 1} and newer, not counted: {newer[source][name]}")
     record = {
         "schema": 1, "date": datetime.date.today().isoformat(),
         "command": f"tools/conformance.py BUILD_DIR --device {args.device}",
         "environment": {"host_cpu": platform.processor() or platform.machine(), "device": device_text(args.build, args.device),
                         "onnx": index.get("onnx_version", "")},
-        "max_opset": MAX_OPSET, "sets": result,
+        "max_opset": MAX_OPSET, "sets": result, "newer_opsets": newer,
     }
     if args.output:
         args.output.write_text(json.dumps(record, indent=1) + "\n")

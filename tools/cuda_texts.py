@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Builds every CUDA text that the kernel tests kept to a cubin with NVRTC, for each architecture that thrice knows.
 
-    tools/cuda_texts.py BUILD_DIR [--jobs 2] [--few]
+    tools/cuda_texts.py BUILD_DIR [--jobs 2] [--every]
 
 Texts lie in BUILD_DIR/cuda_texts/DIGEST.cu (tests/cross/cuda_text.h; run the step cross first).
---few bounds the time: of the texts of one tactic the shortest and the longest build for all of these, the others for sm_80
-and sm_90a. What was built is remembered by digest of text, prelude, options and compiler, so that a second run builds only what changed.
+To bound the time, of the texts of one tactic eight, spread over their sizes, build for all nine architectures, the others for sm_80 and
+sm_90a; --every builds all for all (7 minutes on two cores instead of 4).
+What was built is remembered by digest of text, prelude, options and compiler, so that a second run builds only what changed.
 The last line is `N passed, N failed`; a text that fails for several architectures counts once for each.
 """
 import argparse
@@ -22,6 +23,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ALL = ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_110a", "sm_120a"]
 FEW = ["sm_80", "sm_90a"]
+SPREAD = 8  # texts of one tactic that build for all
 
 
 class Nvrtc:
@@ -72,15 +74,16 @@ def tactic_of(path):
     return words[1] if len(words) > 1 else "?"
 
 
-def architectures_of(folder, few):
+def architectures_of(folder, every):
     """{path: architectures} of all texts."""
     wanted, tactics = {}, collections.defaultdict(list)
     for path in sorted(folder.glob("*.cu")):
         tactics[tactic_of(path)].append(path)
     for paths in tactics.values():
         paths.sort(key=lambda path: (path.stat().st_size, path.name))
-        for path in paths:
-            wanted[path] = FEW if few and path not in (paths[0], paths[-1]) else ALL
+        spread = {round(i * (len(paths) - 1) / (SPREAD - 1)) for i in range(SPREAD)}
+        for i, path in enumerate(paths):
+            wanted[path] = ALL if every or i in spread else FEW
     return wanted
 
 
@@ -88,14 +91,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
-    parser.add_argument("--few", action="store_true")
+    parser.add_argument("--every", action="store_true")
     args = parser.parse_args()
     folder = args.build / "cuda_texts"
     found = subprocess.run([ROOT / "tools" / "find_nvrtc.sh"], capture_output=True, text=True, check=False)
     if found.returncode != 0:
         print(f"skipped: {found.stderr.strip()}\n0 passed, 0 failed")
         return 0
-    wanted = architectures_of(folder, args.few)
+    wanted = architectures_of(folder, args.every)
     if not wanted:
         print(f"no CUDA texts in {folder}: run the tests of tests/cross first (tools/test.sh --only cross,cuda_texts)\n0 passed, 1 failed")
         return 1
@@ -124,7 +127,8 @@ def main():
     for (label, log), architectures in failures.items():
         print(f"FAILED {label} for {', '.join(architectures)}:\n{log}")
     failed = len(jobs) - built
-    print(f"NVRTC {version}: {len(wanted)} texts of {len({tactic_of(path) for path in wanted})} tactics; {built} cubins built in "
+    print(f"NVRTC {version}: {len(wanted)} texts of {len({tactic_of(path) for path in wanted})} tactics, "
+          f"{sum(architectures is ALL for architectures in wanted.values())} for all {len(ALL)} architectures; {built} cubins built in "
           f"{time.monotonic() - begin:.0f} s, {remembered} known from before")
     print(f"{built + remembered} passed, {failed} failed")
     return 1 if failed else 0

@@ -4,7 +4,7 @@
 #   tools/setup.sh --build    compilers and libraries only
 #   tools/setup.sh --demo     build + fonts, Python packages, OCR models
 #   tools/setup.sh --test     build + demo + test packages; NVRTC from PyPI where no CUDA toolkit is found
-#   tools/setup.sh --dev      everything + clang, clang-format, clang-tidy and the fuzzing runtime
+#   tools/setup.sh --dev      everything + clang-format
 # Needs root for apt (only when a package is missing), apt mirrors and PyPI. Writes .venv/ and .models/ in the repository.
 # THRICE_OFFLINE=1 refuses every download and says what is missing instead.
 set -euo pipefail
@@ -45,8 +45,8 @@ packages=(g++ cmake ninja-build pkg-config ccache git zstd ca-certificates pytho
 # The build works without these; what needs them says that it is skipped.
 optional=()
 [ $demo = 0 ] || packages+=(fonts-dejavu-core fonts-liberation)
-[ $test = 0 ] || { packages+=(libgtest-dev); optional+=(libonnx-testdata oclgrind); }
-[ $dev = 0 ] || packages+=(clang clang-format clang-tidy libclang-rt-dev)
+[ $test = 0 ] || { packages+=(libgtest-dev); optional+=(libonnx-testdata oclgrind clang clang-tidy libclang-rt-dev); }
+[ $dev = 0 ] || packages+=(clang clang-format clang-tidy)
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 missing_of() { local name; for name in "$@"; do is_installed "$name" || echo "$name"; done; }
@@ -55,8 +55,8 @@ install_packages() {
   local missing wanted=() name
   command -v dpkg-query >/dev/null || fail "this script knows apt only (Debian 12, Ubuntu 24.04); install by hand: ${packages[*]}"
   # Ubuntu 24.04 names the fuzzing runtime by version only.
-  if [ $dev = 1 ] && ! is_installed libclang-rt-dev && ! apt-cache show libclang-rt-dev >/dev/null 2>&1; then
-    packages=("${packages[@]/libclang-rt-dev/libclang-rt-18-dev}")
+  if [ $test = 1 ] && ! is_installed libclang-rt-dev && is_installed libclang-rt-18-dev; then
+    optional=("${optional[@]/libclang-rt-dev/libclang-rt-18-dev}")
   fi
   missing=$(missing_of "${packages[@]}" ${optional[@]+"${optional[@]}"})
   if [ -z "$missing" ]; then
@@ -67,6 +67,10 @@ install_packages() {
   [ "$(id -u)" = 0 ] || fail "not root; run: sudo apt-get install -y --no-install-recommends $(echo $missing)"
   say "apt packages: reading the lists"
   quietly env DEBIAN_FRONTEND=noninteractive apt-get -q update
+  if [[ " $missing " == *libclang-rt-dev* ]] && ! apt-cache show libclang-rt-dev >/dev/null 2>&1; then
+    missing=${missing/libclang-rt-dev/libclang-rt-18-dev}
+    optional+=(libclang-rt-18-dev)
+  fi
   for name in $missing; do
     if [[ " ${optional[*]-} " == *" $name "* ]] && ! apt-cache show "$name" >/dev/null 2>&1; then
       say "apt packages: $name is not offered here; the checks that use it will be skipped"

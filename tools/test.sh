@@ -104,10 +104,12 @@ if [ $run_long = 1 ] || [ -n "$only" ] || [ $list = 1 ]; then
   step cross cross
   step cuda_texts $python tools/cuda_texts.py "$build" --jobs "$jobs"
   step oclgrind tools/oclgrind_check.sh
+  step tidy tools/tidy.sh "$build"
+  step fuzz_smoke tools/fuzz_smoke.sh 20
   step node_tests $python tools/node_tests.py "$build"
   step conformance $python tools/conformance.py "$build" --jobs "$jobs"
 else
-  echo "[skip] cross, cuda_texts, oclgrind, node_tests, conformance: left out by --quick"
+  echo "[skip] cross, cuda_texts, oclgrind, tidy, fuzz_smoke, node_tests, conformance: left out by --quick"
 fi
 # ---- end of the steps ----
 
