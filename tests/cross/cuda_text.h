@@ -12,8 +12,10 @@ namespace thrice::testing {
 
 // Writes `text` (without the prelude) to <digest>.cu in the build's folder cuda_texts, and the prelude and
 // NVRTC's options beside it. `label` ("matmul/tiled tile_m=64 ...") becomes the first line.
+// Nothing is kept where the folder is not there.
 inline void keep_cuda_text(const std::string& label, const std::string& text) {
   const std::string folder = THRICE_CUDA_TEXT_DIR;
+  if (!std::filesystem::exists(folder)) return;  // the program runs away from its build folder
   std::string options;
   for (const char* option : family::kNvrtcOptions) options += std::string(option) + "\n";
   const auto write = [](const std::string& path, const std::string& content) {
