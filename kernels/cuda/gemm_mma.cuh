@@ -12,6 +12,8 @@
 // SPLIT > 1 (sm_90 and newer): the blocks of a cluster share a tile, each sums its part of the depth, and each adds up and stores
 // its part of the tile out of all their shared memories: no scratch, no atomics, the same sum every time.
 // Shared bytes: 4 max(STAGES (A + B), C) of the layouts in gemm_mma.cc, dynamic.
+// Measured, H200 (bench/results/h200/first_run.json: portable tiles before it; skeleton.json: after): ResNet-50 4.9 -> 0.74 ms,
+// BERT-base 6.7 -> 1.49 ms.
 // Sources: PTX ISA (fragments of mma.m16n8k8, cp.async, clusters); Ootomo and Yokota 2022 (error-corrected products).
 //@@ functions
 TH_FN th_u32 th_tf32_hi(float x) { return ((th_u32)__float_as_int(x) + 0x1000u) & 0xffffe000u; }
