@@ -5,7 +5,8 @@
 #   tools/test.sh --skip-setup       the machine is set up already
 #   tools/test.sh --quick            without the steps that take minutes (kernels, CUDA texts, oclgrind, conformance)
 #   tools/test.sh --list             names of the steps
-# THRICE_PRESET (release) and THRICE_JOBS (number of cores) choose how it builds; logs: build/<preset>/test_logs/<step>.log
+# THRICE_PRESET (release) and THRICE_JOBS (number of cores) choose how it builds; logs: build/<preset>/test_logs/<step>.log,
+# seconds of each step: times.json beside them
 #
 # Adding a step is one line in "The steps" below: step NAME COMMAND... A step fails when its command does. When its log ends
 # with a line `N passed, N failed` (tools/ctest_group.py, Python's unittest through tools/unittest_group.sh) those are added to the sum.
@@ -24,7 +25,7 @@ while [ $# -gt 0 ]; do
     --skip-setup) run_setup=0 ;;
     --list) list=1 ;;
     --quick) run_long=0 ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "test: unknown option $1; known: --only --skip-setup --quick --list" >&2; exit 2 ;;
   esac
   shift
@@ -33,7 +34,7 @@ mkdir -p "$logs"
 export OMP_WAIT_POLICY=passive  # spinning OpenMP threads starve every other process of a small machine
 export GTEST_COLOR=no CLICOLOR=0 THRICE_BUILD_DIR=$PWD/$build
 
-passed=0 failed=0 broken='' failures=()
+passed=0 failed=0 broken='' failures=() times='' started=$SECONDS
 
 # step NAME COMMAND...: runs it with its log in a file, prints one line, adds to the sums. Always returns 0.
 step() {
@@ -49,6 +50,7 @@ step() {
   "$@" >"$log" 2>&1
   code=$?
   seconds=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.1f", b - a}')
+  times+="${times:+, }\"$name\": $seconds"
   counts=$(tail -n 1 "$log" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed.*/\1 \2/p')
   if [ -n "$counts" ]; then
     passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* }))
@@ -115,6 +117,9 @@ fi
 # ---- end of the steps ----
 
 [ $list = 0 ] || exit 0
+printf '{"schema": 1, "date": "%s", "cpu": "%s", "cores": %d, "passed": %d, "failed": %d, "total_s": %d, "steps_s": {%s}}\n' \
+  "$(date -u +%F)" "$(sed -nE 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" $passed $failed \
+  $((SECONDS - started)) "$times" >"$logs/times.json"
 [ ${#failures[@]} -eq 0 ] || echo "failed steps: ${failures[*]}"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
