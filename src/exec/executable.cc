@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "ir/region_name.h"
+
 namespace thrice::exec {
 
 using artifact::PlanStep;
@@ -13,21 +15,6 @@ using ir::Graph;
 using ir::ValueId;
 
 namespace {
-
-std::string step_name(const Graph& graph, const PlanStep& step) {
-  std::vector<std::string> names;
-  int32_t last = -1;
-  for (int32_t n : step.nodes) {
-    const int32_t origin = graph.nodes[static_cast<size_t>(n)].origin;
-    if (origin == last || origin < 0 || static_cast<size_t>(origin) >= graph.origins.size()) continue;
-    last = origin;
-    names.push_back(graph.origins[static_cast<size_t>(origin)].op_type);
-  }
-  std::string name;
-  for (size_t i = 0; i < names.size() && i < 4; ++i) name += (i ? " + " : "") + names[i];
-  if (names.size() > 4) name += fmt::format(" + {} more", names.size() - 4);
-  return name.empty() ? std::string(ir::op_name(graph.nodes[static_cast<size_t>(step.nodes[0])].op)) : name;
-}
 
 // A plan comes from a file too: everything that indexes is checked before it is used.
 void check_step(const Graph& graph, const PlanStep& step) {
@@ -92,7 +79,7 @@ std::shared_ptr<const Executable> make_executable(backend::DevicePtr device,
       check_step(*graph, step);
       StepCode& s = out.steps.emplace_back();
       s.step = &step;
-      s.name = step_name(*graph, step);
+      s.name = ir::region_name(*graph, step.nodes);
       if (step.kind != StepKind::kRegion) continue;
       s.workload = ir::extract(*graph, ir::make_region(*graph, step.nodes));
       if (s.workload.hash != step.workload)

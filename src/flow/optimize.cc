@@ -14,6 +14,7 @@
 #include "flow/tuning.h"
 #include "flow/whole_model.h"
 #include "ir/check.h"
+#include "ir/region_name.h"
 #include "measure/probe.h"
 #include "transform/transform.h"
 #include "tune/agent.h"
@@ -97,7 +98,7 @@ bool keep_faster_side(const std::map<int32_t, TimedStep>& original,
       changed = true;
       notes.push_back(
           fmt::format("{}: its operators one by one are faster ({:.1f} us against {:.1f} us); not fused",
-                      plan::region_name(graph, step.nodes), apart, times[s][i]));
+                      ir::region_name(graph, step.nodes), apart, times[s][i]));
       for (const TimedStep& part : parts) steps.push_back(*part.step);
     }
     plan.segments[s].steps = std::move(steps);
@@ -154,7 +155,7 @@ void report_regions(const std::map<int32_t, TimedStep>& original, const artifact
       for (const TimedStep& part : parts_of(step, original)) r.original_us += part.us;
       if (!is_new) continue;
       const Tuned& tuned = results.at(step.workload);
-      r.name = plan::region_name(graph, step.nodes);
+      r.name = ir::region_name(graph, step.nodes);
       r.family = step.schedule.family;
       r.schedule = step.schedule.str();
       r.workload = step.workload;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/check.h"
+#include "ir/region_name.h"
 #include "plan/grouping.h"
 #include "plan/merge_rules.h"
 
@@ -26,22 +27,6 @@ const family::Family* match_family(const ir::Workload& workload, std::string* re
   }
   if (reasons) *reasons = all;
   return nullptr;
-}
-
-std::string region_name(const Graph& graph, const std::vector<int32_t>& nodes) {
-  std::string name;
-  int32_t last = -1;
-  std::vector<int32_t> seen;
-  for (int32_t n : nodes) {
-    const int32_t origin = graph.nodes[static_cast<size_t>(n)].origin;
-    if (origin == last || origin < 0 || std::find(seen.begin(), seen.end(), origin) != seen.end()) continue;
-    seen.push_back(origin);
-    last = origin;
-    if (seen.size() > 3) continue;
-    name += (name.empty() ? "" : " + ") + graph.origins[static_cast<size_t>(origin)].op_type;
-  }
-  if (seen.size() > 3) name += fmt::format(" + {} more", seen.size() - 3);
-  return name.empty() ? "(shape)" : name;
 }
 
 std::vector<ir::Fact> model_facts(const Graph& graph, const ir::Bindings& bindings, int64_t guess) {
@@ -163,8 +148,8 @@ class Planner {
     if (trial.nodes(g).size() == groups_.nodes(g).size()) return false;
     const MergeVerdict verdict = judge_merge(graph_, trial.nodes(g), groups_.nodes(g));
     if (!verdict.refusal.empty()) {
-      result_.refusals[region_name(graph_, groups_.nodes(producers[0])) + " -> " +
-                       region_name(graph_, groups_.nodes(g))] = verdict.refusal;
+      result_.refusals[ir::region_name(graph_, groups_.nodes(producers[0])) + " -> " +
+                       ir::region_name(graph_, groups_.nodes(g))] = verdict.refusal;
       return false;
     }
     groups_ = std::move(trial);
@@ -193,7 +178,7 @@ class Planner {
         step.kind = StepKind::kHost;
         step.slow = std::find(slow_.begin(), slow_.end(), first) != slow_.end() ||
                     graph_.nodes[static_cast<size_t>(first)].op == ir::Op::host_function;
-        if (step.slow) result_.slow_steps.push_back(region_name(graph_, step.nodes));
+        if (step.slow) result_.slow_steps.push_back(ir::region_name(graph_, step.nodes));
         return step;
       case Place::kControl:
         step.kind = StepKind::kControl;
@@ -211,7 +196,7 @@ class Planner {
     ir::Workload workload = ir::extract(graph_, ir::make_region(graph_, step.nodes));
     step.workload = workload.hash;
     PlannedWorkload& planned = result_.workloads[workload.hash];
-    planned.uses.push_back(region_name(graph_, step.nodes));
+    planned.uses.push_back(ir::region_name(graph_, step.nodes));
     if (!planned.family) {
       planned.family = match_family(workload);
       std::vector<ir::Fact> inputs;

@@ -45,9 +45,6 @@ PlanResult make_plan(const ir::Graph& graph, const target::DeviceSpec& device, c
 // First family that takes the workload; nullptr and, in `reasons`, one line a family where none does.
 const family::Family* match_family(const ir::Workload& workload, std::string* reasons = nullptr);
 
-// Name of a region for people: origins joined, "Conv_12 + HardSwish_13".
-std::string region_name(const ir::Graph& graph, const std::vector<int32_t>& nodes);
-
 // Concrete facts of every value of the model graph at these bindings where inference can tell; data-dependent
 // extents take `guess` elements.
 std::vector<ir::Fact> model_facts(const ir::Graph& graph, const ir::Bindings& bindings, int64_t guess = 8);
