@@ -1,0 +1,179 @@
+// Would catch: a plan that loses or repeats a node, reads a value before it is made, fuses across operators
+// where it must not, or waits for the host where it need not.
+#include "plan/planner.h"
+
+#include <gtest/gtest.h>
+#include <thrice/status.h>
+
+#include <algorithm>
+
+#include "base/rng.h"
+#include "plan/grouping.h"
+#include "planned_graph.h"
+
+namespace thrice::plan {
+namespace {
+
+using artifact::StepKind;
+using ir::GraphMaker;
+using ir::Op;
+using test::planned;
+
+std::vector<artifact::PlanStep> steps_of(const artifact::Plan& plan) {
+  std::vector<artifact::PlanStep> steps;
+  for (const auto& segment : plan.segments)
+    steps.insert(steps.end(), segment.steps.begin(), segment.steps.end());
+  return steps;
+}
+
+TEST(Planner, ElementwiseChainsFuseAndTheOriginalKeepsOperatorsApart) {
+  GraphMaker m;
+  const auto x = m.input({ir::Dim::symbol("n"), 8}), y = m.input({ir::Dim::symbol("n"), 8});
+  m.output(m.add(Op::relu, {m.add(Op::add, {m.add(Op::exp, {x}), y})}));
+  const auto graph = test::with_origins(m);
+  const PlanResult fused = planned(*graph), apart = planned(*graph, "original");
+  ASSERT_EQ(steps_of(fused.plan).size(), 1u);
+  EXPECT_EQ(steps_of(fused.plan)[0].nodes, (std::vector<int32_t>{0, 1, 2}));
+  EXPECT_EQ(steps_of(apart.plan).size(), 3u);
+  EXPECT_EQ(fused.plan.segments.size(), 1u);
+}
+
+TEST(Planner, NodesOfOneOperatorStayTogetherInTheOriginal) {
+  GraphMaker m;
+  const auto x = m.input({4, 8});
+  m.output(m.add(Op::mul, {x, m.add(Op::sigmoid, {x})}));
+  auto graph = test::with_origins(m);
+  graph->nodes[1].origin = graph->nodes[0].origin;
+  EXPECT_EQ(steps_of(planned(*graph, "original").plan).size(), 1u);
+}
+
+TEST(Planner, EqualRegionsShareAWorkload) {
+  GraphMaker m;
+  const auto a = m.input({4, 8}), b = m.input({4, 8});
+  m.output(m.add(Op::exp, {a}));
+  m.output(m.add(Op::exp, {b}));
+  m.output(m.add(Op::log, {b}));
+  const PlanResult result = planned(*test::with_origins(m), "original");
+  EXPECT_EQ(result.workloads.size(), 2u);
+  size_t uses = 0;
+  for (const auto& [hash, workload] : result.workloads) uses += workload.uses.size();
+  EXPECT_EQ(uses, 3u);
+}
+
+TEST(Planner, ViewsLaunchNothing) {
+  GraphMaker m;
+  const auto x = m.input({4, 8});
+  m.output(m.add(Op::reshape, {x, m.ints({32})}));
+  const auto steps = steps_of(planned(*test::with_origins(m)).plan);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].kind, StepKind::kAlias);
+}
+
+TEST(Planner, DataDependentSizesEndASegment) {
+  GraphMaker m;
+  const auto x = m.input({8});
+  const auto where = m.add(Op::nonzero, {m.add(Op::relu, {x})});
+  m.output(m.add(Op::neg, {where}));
+  const artifact::Plan plan = planned(*test::with_origins(m)).plan;
+  ASSERT_EQ(plan.segments.size(), 3u);
+  EXPECT_EQ(plan.segments[1].steps.at(0).kind, StepKind::kHost);
+  EXPECT_FALSE(plan.segments[1].steps[0].slow);  // the only way, not a missing kernel
+}
+
+TEST(Planner, WhatNoFamilyTakesIsRefusedByNameOrMarkedSlow) {
+  GraphMaker m;
+  const auto x = m.input({8}, DType::kI4);
+  m.output(m.add(Op::add, {x, x}));
+  const auto graph = test::with_origins(m);
+  try {
+    planned(*graph);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::kUnsupported);
+    for (const char* word : {"add", "opset 17", "node0", "--allow-slow"})
+      EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
+  }
+  const PlanResult slow = planned(*graph, "greedy", true);
+  EXPECT_TRUE(steps_of(slow.plan).at(0).slow);
+  EXPECT_EQ(slow.slow_steps.size(), 1u);
+  EXPECT_THROW(planned(*graph, "wise", true), Error);
+}
+
+TEST(Planner, AProducerOfAProductIsNotComputedAgainAtEveryRead) {
+  GraphMaker m;
+  const auto x = m.input({16, 16}), w = m.input({16, 16});
+  m.output(m.add(Op::relu, {m.add(Op::matmul, {m.add(Op::exp, {x}), w})}));
+  const PlanResult result = planned(*test::with_origins(m));
+  ASSERT_EQ(steps_of(result.plan).size(), 2u);  // exp alone; the product with its epilogue
+  EXPECT_EQ(steps_of(result.plan)[1].nodes, (std::vector<int32_t>{1, 2}));
+  bool told = false;
+  for (const auto& [who, why] : result.refusals)
+    told = told || why.find("again at every read") != std::string::npos;
+  EXPECT_TRUE(told);
+}
+
+TEST(Grouping, MergesOnlyWhatStaysAcyclic) {
+  // a -> b -> c and a -> c: a and c alone would wait for b, which waits for a.
+  GraphMaker m;
+  const auto x = m.input({8});
+  const auto a = m.add(Op::exp, {x}), b = m.add(Op::log, {a});
+  m.output(m.add(Op::add, {a, b}));
+  const auto graph = test::with_origins(m);
+  Grouping groups(*graph, analysis::place(*graph, [](const ir::Node&) { return true; }));
+  const int ga = groups.group_of(0), gb = groups.group_of(1), gc = groups.group_of(2);
+  EXPECT_FALSE(groups.can_merge(gc, ga));
+  EXPECT_TRUE(groups.can_merge(gc, gb));
+  groups.merge(gc, gb);
+  EXPECT_TRUE(groups.can_merge(gc, ga));
+  EXPECT_EQ(groups.merged(gc, ga), (std::vector<ir::NodeId>{0, 1, 2}));
+  EXPECT_EQ(groups.producers(gc), std::vector<int>{ga});
+}
+
+// Random graphs: every executed node in exactly one step, and nothing read before it is made.
+TEST(Planner, EveryPlanIsAnOrderedPartition) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Rng rng(seed);
+    GraphMaker m;
+    std::vector<ir::ValueId> values = {m.input({8, 8}), m.input({8, 8})};
+    const auto any = [&] { return values[rng.below(values.size())]; };
+    for (int n = 0; n < 14; ++n) switch (rng.below(5)) {
+        case 0:
+          values.push_back(m.add(Op::exp, {any()}));
+          break;
+        case 1:
+          values.push_back(m.add(Op::add, {any(), any()}));
+          break;
+        case 2:
+          values.push_back(m.add(Op::matmul, {any(), any()}));
+          break;
+        case 3:
+          values.push_back(m.add(Op::transpose, {any()}, {{"perm", ir::ints_of({1, 0})}}));
+          break;
+        default:
+          values.push_back(m.add(Op::mul, {any(), any()}));
+      }
+    m.output(values.back());
+    m.output(values[values.size() / 2]);
+    const auto graph = test::with_origins(m);
+    for (const char* planner : {"greedy", "original"}) {
+      std::vector<int> times(graph->nodes.size(), 0);
+      std::vector<uint8_t> made(graph->values.size(), 0);
+      for (const ir::ValueId v : graph->inputs) made[static_cast<size_t>(v)] = 1;
+      for (const artifact::PlanStep& step : steps_of(planned(*graph, planner).plan)) {
+        EXPECT_TRUE(std::is_sorted(step.nodes.begin(), step.nodes.end()));
+        for (const int32_t n : step.nodes) {
+          ++times[static_cast<size_t>(n)];
+          for (const ir::ValueId v : graph->nodes[static_cast<size_t>(n)].inputs)
+            EXPECT_TRUE(made[static_cast<size_t>(v)]) << planner << " seed " << seed << " node " << n;
+          for (const ir::ValueId v : graph->nodes[static_cast<size_t>(n)].outputs)
+            made[static_cast<size_t>(v)] = 1;
+        }
+      }
+      for (const ir::ValueId v : graph->outputs) EXPECT_TRUE(made[static_cast<size_t>(v)]) << planner << seed;
+      for (const int count : times) EXPECT_LE(count, 1) << planner << " seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace thrice::plan
