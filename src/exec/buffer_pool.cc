@@ -1,5 +1,7 @@
 #include "exec/buffer_pool.h"
 
+#include <thrice/status.h>
+
 #include <algorithm>
 
 namespace thrice::exec {
@@ -12,6 +14,25 @@ struct BufferPool::State {
   std::mutex mutex;
   std::multimap<size_t, BufferPtr> free;  // by size
   int64_t in_use = 0, peak = 0;
+
+  // Where the device has no room, buffers that lie idle here are let go of, and it is asked again.
+  BufferPtr allocate(size_t bytes) {
+    try {
+      try {
+        return device->allocate(bytes);
+      } catch (const Error& error) {
+        if (error.code() != Code::kOutOfMemory) throw;
+        std::lock_guard lock(mutex);
+        if (free.empty()) throw;
+        free.clear();
+      }
+      return device->allocate(bytes);
+    } catch (...) {
+      std::lock_guard lock(mutex);
+      in_use -= static_cast<int64_t>(bytes);
+      throw;
+    }
+  }
 };
 
 namespace {
@@ -41,7 +62,7 @@ backend::BufferSpan BufferPool::take(size_t bytes) {
     state_->in_use += static_cast<int64_t>(wanted);
     state_->peak = std::max(state_->peak, state_->in_use);
   }
-  if (!buffer) buffer = state_->device->allocate(wanted);
+  if (!buffer) buffer = state_->allocate(wanted);
   Buffer* raw = buffer.get();
   const std::weak_ptr<State> state = state_;
   // The deleter keeps the real owner and gives it back to the pool where that still lives.

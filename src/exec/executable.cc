@@ -4,7 +4,9 @@
 #include <thrice/status.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "ir/check.h"
 #include "ir/region_name.h"
 
 namespace thrice::exec {
@@ -24,6 +26,30 @@ void check_step(const Graph& graph, const PlanStep& step) {
   for (int32_t n : step.nodes)
     if (n < 0 || static_cast<size_t>(n) >= graph.nodes.size())
       throw Error(Code::kCorrupt, fmt::format("plan: node {} does not exist", n));
+}
+
+// Every operand that a step makes is made before it is read. Values that no step makes are shape arithmetic,
+// which binding computes.
+void check_order(const Graph& graph, const artifact::Plan& plan) {
+  std::vector<uint8_t> comes(graph.nodes.size(), 0);  // 1: in some step, 2: already made
+  for (const artifact::Segment& segment : plan.segments)
+    for (const PlanStep& step : segment.steps) {
+      check_step(graph, step);
+      for (int32_t n : step.nodes)
+        if (std::exchange(comes[static_cast<size_t>(n)], 1))
+          throw Error(Code::kCorrupt, fmt::format("plan: node {} runs twice", n));
+    }
+  for (const artifact::Segment& segment : plan.segments)
+    for (const PlanStep& step : segment.steps)
+      for (int32_t n : step.nodes) {
+        for (ValueId v : graph.nodes[static_cast<size_t>(n)].inputs) {
+          const int32_t producer = v == ir::kNoValue ? -1 : graph.value(v).producer;
+          if (producer >= 0 && comes[static_cast<size_t>(producer)] == 1)
+            throw Error(Code::kCorrupt,
+                        fmt::format("plan: node {} reads what node {} makes later", n, producer));
+        }
+        comes[static_cast<size_t>(n)] = 2;
+      }
 }
 
 void upload_constants(Executable& code) {
@@ -73,10 +99,12 @@ std::shared_ptr<const Executable> make_executable(backend::DevicePtr device,
   code->device = device;
   code->graph = graph;
   code->plan = plan;
+  if (plan->graph_hash != ir::structural_hash(*graph, false))
+    throw Error(Code::kCorrupt, "plan: it was made for another graph");
+  check_order(*graph, *plan);
   for (const artifact::Segment& segment : plan->segments) {
     SegmentCode& out = code->segments.emplace_back();
     for (const PlanStep& step : segment.steps) {
-      check_step(*graph, step);
       StepCode& s = out.steps.emplace_back();
       s.step = &step;
       s.name = ir::region_name(*graph, step.nodes);

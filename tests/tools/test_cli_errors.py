@@ -256,7 +256,7 @@ class OnADevice(CommandLine):
 
     def test_too_little_memory_to_tune(self):
         (self.here / "s.yaml").write_text("agent_config: {hardware_constraints: {min_free_memory: 900TB}}\n")
-        code, out, err = self.thrice(*self.optimize(self.model, "--budget", "6s", "--config", "s.yaml"))
+        code, out, err = self.thrice(*self.optimize(self.model, "--budget", "20s", "--config", "s.yaml"))
         self.assertEqual(code, OK, err)
         self.assertRegex(" ".join(json.loads(out)["notes"]), r"\d+ trials were refused for memory: host: .* GB free is below")
         self.assertEqual(self.trials_in_store(), 1, "the default and nothing else")
