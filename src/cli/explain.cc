@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "ir/region_name.h"
 #include "plan/planner.h"
 #include "release/release.h"
 #include "report/table.h"
@@ -59,7 +60,7 @@ int run(const Arguments& arguments) {
           why = "the host decides how often the body runs";
           break;
       }
-      table.add({std::to_string(number++), kind, plan::region_name(graph, step.nodes), why});
+      table.add({std::to_string(number++), kind, ir::region_name(graph, step.nodes), why});
     }
   fmt::print("\n{}", table.str({1, 2, 3}, 70));
   if (arguments.has("--source"))
