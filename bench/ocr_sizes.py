@@ -21,8 +21,8 @@ import tempfile
 import results_file
 
 MODELS = {
-    "ch_PP-OCRv4_det_infer": ("x=batch,3,height,width", "batch=1,height=640,width=640",
-                              [f"batch=1,height={h},width={w}" for h, w in ((320, 320), (480, 640), (640, 640), (736, 1280), (960, 960))]),
+    "ch_PP-OCRv4_det_infer": ("x=batch,3,height,width", "batch=1,height=320,width=320",
+                              [f"batch=1,height={h},width={w}" for h, w in ((192, 256), (256, 256), (320, 320), (320, 480), (480, 480))]),
     "ch_PP-OCRv4_rec_infer": ("x=batch,3,48,width", "batch=1,width=320",
                               [f"batch=1,width={w}" for w in (100, 201, 320, 480, 763)]),
     "ch_ppocr_mobile_v2.0_cls_infer": ("x=batch,3,48,width", "batch=1,width=192",
