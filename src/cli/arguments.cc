@@ -48,11 +48,10 @@ int run_command_line(int argc, char** argv, const std::vector<Command>& commands
     Arguments& arguments = given[sub];
     if (!command.example.empty()) sub->footer("Example:\n  " + command.example);
     for (const Positional& p : command.positionals) {
-      auto* option = sub->add_option_function<std::vector<std::string>>(
-          p.name,
-          [&arguments, name = p.name](const std::vector<std::string>& v) { arguments.values[name] = v; },
+      // One word each: a list would swallow the words of the positionals behind it.
+      auto* option = sub->add_option_function<std::string>(
+          p.name, [&arguments, name = p.name](const std::string& v) { arguments.values[name] = {v}; },
           p.help);
-      option->expected(1);
       if (p.required) option->required();
     }
     std::vector<Option> options = command.options;

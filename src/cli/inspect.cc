@@ -57,7 +57,9 @@ std::map<std::string, Row> rows_of(const ir::Graph& graph, const ir::Bindings& b
 
 int run(const Arguments& arguments) {
   set_log_level(parse_log_level(arguments.get("--log", "warning")));
-  ir::Graph graph = frontend::import_model(*arguments.get("MODEL"), import_options(arguments));
+  frontend::ImportOptions import = import_options(arguments);
+  import.random_weights = true;  // of a structure-only file: nothing that is shown depends on their values
+  ir::Graph graph = frontend::import_model(*arguments.get("MODEL"), import);
   if (arguments.has("--graph")) {
     fmt::print("{}", ir::print(graph));
     return 0;

@@ -122,6 +122,7 @@ std::vector<Operand> Run::execute(const std::vector<Operand>& inputs) {
     slot = inputs[i];
     if (slot.host) facts_.set_host(graph_.inputs[i], &*slot.host);
   }
+  facts_.check_inputs();
   for (size_t s = 0; s < code_.segments.size(); ++s) {
     const auto& steps = code_.segments[s].steps;
     if (steps.empty()) continue;

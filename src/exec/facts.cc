@@ -50,7 +50,10 @@ void RunFacts::unify(ValueId v, const std::vector<int64_t>& shape, const std::st
     if (!is_bound(dim, bindings_)) {
       // A lone symbol is bound here; a compound with unbound parts cannot be solved and is left to the values
       // that bind its parts.
-      if (dim == Dim::symbol(dim.str())) bindings_[dim.str()] = shape[axis];
+      if (dim == Dim::symbol(dim.str()))
+        bindings_[dim.str()] = shape[axis];
+      else
+        has_unsolved_ = true;
       continue;
     }
     const int64_t expected = dim.evaluate(bindings_);
@@ -70,6 +73,15 @@ void RunFacts::set_input(size_t i, DType dtype, const std::vector<int64_t>& shap
                             dtype_name(graph_.value(v).type.dtype)));
   unify(v, shape, fmt::format("input '{}'", name));
   facts_[static_cast<size_t>(v)] = Fact{{dtype, ir::to_shape(shape)}, hosts_[static_cast<size_t>(v)], {}};
+}
+
+void RunFacts::check_inputs() {
+  if (!has_unsolved_) return;
+  for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+    const std::string name = i < graph_.input_names.size() ? graph_.input_names[i] : std::to_string(i);
+    unify(graph_.inputs[i], ir::static_shape(fact(graph_.inputs[i]).type.shape),
+          fmt::format("input '{}'", name));
+  }
 }
 
 void RunFacts::set_value(ValueId v, DType dtype, const std::vector<int64_t>& shape, const ir::Tensor* host) {

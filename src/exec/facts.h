@@ -17,6 +17,9 @@ class RunFacts {
   // A graph input: checks dtype, rank and extents against the model and binds its symbols. Throws
   // kInvalidArgument naming the input.
   void set_input(size_t i, DType dtype, const std::vector<int64_t>& shape);
+  // After all inputs are set: extents that depend on other inputs' symbols ("past + 1") fit too. Throws as
+  // set_input does.
+  void check_inputs();
   // A value computed on the host or by a control step: binds the symbols of its shape. `host` may be null; it
   // must outlive the run.
   void set_value(ir::ValueId v, DType dtype, const std::vector<int64_t>& shape, const ir::Tensor* host);
@@ -33,6 +36,7 @@ class RunFacts {
   void unify(ir::ValueId v, const std::vector<int64_t>& shape, const std::string& what);
   const ir::Graph& graph_;
   ir::Bindings bindings_;
+  bool has_unsolved_ = false;  // an input has an extent whose symbols were not bound yet
   std::vector<std::optional<ir::Fact>> facts_;
   std::vector<const ir::Tensor*> hosts_;
 };

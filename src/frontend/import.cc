@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "frontend/onnx/decode.h"
+#include "frontend/onnx/extent_text.h"
 #include "frontend/onnx/external_data.h"
 #include "frontend/onnx/graph_builder.h"
 #include "frontend/onnx/import_state.h"
@@ -55,8 +56,29 @@ std::map<std::string, int64_t> fixed_symbols(const ModelGraph& graph, const Impo
   return fixed;
 }
 
-ir::Shape input_shape(GraphBuilder& builder, const ModelValueInfo& input, const ImportOptions& options,
-                      const std::map<std::string, int64_t>& fixed) {
+// "past + 1" is an expression where inputs name "past" alone, for a run must be able to bind it; otherwise it
+// is a symbol of that name.
+ir::Dim named_extent(const std::string& text, const ModelGraph& graph, const ImportOptions& options,
+                     const std::map<std::string, int64_t>& fixed) {
+  const std::optional<ir::Dim> parsed = onnx::parse_extent(text);
+  if (!parsed || parsed->is_const()) return ir::Dim::symbol(text);
+  const auto stands_alone = [&](const std::string& symbol) {
+    return fixed.count(symbol) > 0 ||
+           std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](const ModelValueInfo& input) {
+             if (options.known_inputs.count(input.name) > 0 || options.input_shapes.count(input.name) > 0)
+               return false;
+             return std::any_of(input.shape.begin(), input.shape.end(), [&](const auto& extent) {
+               return !extent.is_number && extent.symbol == symbol;
+             });
+           });
+  };
+  for (const std::string& symbol : parsed->symbols())
+    if (!stands_alone(symbol)) return ir::Dim::symbol(text);
+  return parsed->substitute(fixed);
+}
+
+ir::Shape input_shape(GraphBuilder& builder, const ModelGraph& graph, const ModelValueInfo& input,
+                      const ImportOptions& options, const std::map<std::string, int64_t>& fixed) {
   const auto given = options.input_shapes.find(input.name);
   if (given != options.input_shapes.end()) {
     if (input.ranked && given->second.size() != input.shape.size()) {
@@ -86,7 +108,7 @@ ir::Shape input_shape(GraphBuilder& builder, const ModelValueInfo& input, const 
     } else if (const auto number = fixed.find(extent.symbol); number != fixed.end()) {
       shape.push_back(number->second);
     } else {
-      shape.push_back(ir::Dim::symbol(extent.symbol));
+      shape.push_back(named_extent(extent.symbol, graph, options, fixed));
     }
   }
   return shape;
@@ -100,16 +122,17 @@ void refuse_if_no_tensor(const ModelValueInfo& info, const char* role) {
   }
 }
 
-void add_input(GraphBuilder& builder, const ModelValueInfo& input, const ImportOptions& options,
-               const std::map<std::string, int64_t>& fixed) {
+void add_input(GraphBuilder& builder, const ModelGraph& graph, const ModelValueInfo& input,
+               const ImportOptions& options, const std::map<std::string, int64_t>& fixed) {
   refuse_if_no_tensor(input, "input");
   if (!input.typed) {
     throw Error(Code::kInvalidModel, fmt::format("input '{}' has no element type", input.name));
   }
   const auto known = options.known_inputs.find(input.name);
   if (known == options.known_inputs.end()) {
-    builder.define(input.name,
-                   builder.add_input({input.dtype, input_shape(builder, input, options, fixed)}, input.name));
+    builder.define(
+        input.name,
+        builder.add_input({input.dtype, input_shape(builder, graph, input, options, fixed)}, input.name));
     return;
   }
   if (known->second.dtype() != input.dtype) {
@@ -189,7 +212,7 @@ ir::Graph import_decoded(const Model& model, const ImportOptions& options) {
     builder.define(initializer.name, builder.constant(initializer.tensor, initializer.name));
   }
   for (const auto& input : model.graph.inputs) {
-    if (defaults.count(input.name) == 0) add_input(builder, input, options, fixed);
+    if (defaults.count(input.name) == 0) add_input(builder, model.graph, input, options, fixed);
   }
   for (const auto& output : model.graph.outputs) refuse_if_no_tensor(output, "output");
   onnx::import_nodes(builder, model.graph.nodes);

@@ -117,7 +117,11 @@ Element binary(Op op, const Dim& a, const Dim& b) {
         const Dim q = floor_div(a, b);
         return q * b == a ? Element(q) : std::nullopt;
       }
-      return is_nonnegative(a) && is_nonnegative(b) ? Element(floor_div(a, b)) : std::nullopt;
+      if (is_nonnegative(a) && is_nonnegative(b)) return floor_div(a, b);
+      // "(time - 3) / 4" of an exporter that knows time >= 3: one of the two terms is 0.
+      if (b.is_const() && b.value() > 0)
+        return floor_div(dim_max(a, 0), b) - floor_div(dim_max(Dim(0) - a, 0), b);
+      return std::nullopt;
     case Op::mod:
       if (b == Dim(0)) return Dim(0);
       return b.is_const() || is_nonnegative(b - 1) ? Element(modulo(a, b)) : std::nullopt;

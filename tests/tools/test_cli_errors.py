@@ -77,6 +77,13 @@ class BadModels(CommandLine):
         write_model(self.here / "open.onnx", [helper.make_node("Add", ["x", "weights"], ["z"], name="sum")], {"x": [4]}, {"z": [4]})
         self.optimize_refused(MODEL, ["weights", "sum"], "open.onnx")
 
+    def test_structure_without_weights(self):
+        matmul_model(self.here / "wide.onnx", width=100)
+        self.assertEqual(self.thrice("strip", "wide.onnx", "bare.onnx")[0], OK)
+        code, out, _ = self.thrice("inspect", "bare.onnx")  # shows no value, so needs none
+        self.assertEqual((code, "MatMul" in out), (OK, True))
+        self.optimize_refused(MODEL, ["'w'", "--random-weights"], "bare.onnx", "--dims", "n=4")
+
     def test_absurd_dimensions(self):
         for dims in ([1 << 62], [1 << 40, 1 << 40], [-5], [3, 5]):
             tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=b"\0" * 16)

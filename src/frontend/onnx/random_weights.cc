@@ -148,13 +148,19 @@ void fill(ModelTensor& tensor, const std::string& name, const Use& use, uint64_t
   std::memcpy(&own, digest.data(), sizeof(own));
   Rng rng(seed ^ own);
   ir::Tensor values(tensor.dtype, tensor.shape);
-  values.mutable_data();
+  std::byte* bytes = values.mutable_data();
   const double spread = use.role == Role::kWeight ? 1 / std::sqrt(use.fan_in) : 0.02;
   // Quantised weights reach 127; this puts dequantised ones near the spread of ordinary weights.
   const double scale = use.role == Role::kQuantScale ? 0.01 : 1;
   const bool positive = use.role == Role::kScale || use.role == Role::kQuantScale;
-  for (int64_t i = 0; i < values.size(); ++i) {
-    values.set(i, positive ? scale * (0.5 + rng.uniform()) : spread * rough_normal(rng));
+  const auto draw = [&] { return positive ? scale * (0.5 + rng.uniform()) : spread * rough_normal(rng); };
+  if (tensor.dtype == DType::kF32) {  // nearly every weight: no look at the type for each element
+    for (int64_t i = 0; i < values.size(); ++i) {
+      const auto value = static_cast<float>(draw());
+      std::memcpy(bytes + static_cast<size_t>(i) * sizeof(value), &value, sizeof(value));
+    }
+  } else {
+    for (int64_t i = 0; i < values.size(); ++i) values.set(i, draw());
   }
   tensor.tensor = std::move(values);
   tensor.stripped = false;

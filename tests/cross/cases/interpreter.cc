@@ -1,6 +1,6 @@
-// The recorded cases (each once broke an engine of this kind) and the small nets of the zoo on the float64
-// interpreter, as imported and after all transforms. Catches wrong decompositions, wrong rewrites, and files
-// that should be refused but are not.
+// The recorded cases (each once broke an engine of this kind) and the small nets of the zoo, training steps
+// among them, on the float64 interpreter, as imported and after all transforms. Catches wrong decompositions,
+// wrong rewrites, and files that should be refused but are not.
 #include <thrice/status.h>
 
 #include "cross/cases/recorded.h"
@@ -48,6 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Recorded, Cases, ::testing::ValuesIn(all_case_folders()
 TEST(CaseFolders, AreThere) {
   EXPECT_GE(case_folders("cases").size(), 37u);
   EXPECT_GE(case_folders("zoo").size(), 5u);
+  EXPECT_GE(case_folders("networks").size(), 3u);
 }
 
 }  // namespace

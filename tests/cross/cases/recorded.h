@@ -1,5 +1,5 @@
-// The recorded cases and the small nets of the zoo (tests/data/README.md): where they lie, their inputs, and
-// how an answer is compared with the recorded one.
+// The recorded cases, the small nets of the zoo and the training steps (tests/data/README.md): where they
+// lie, their inputs, and how an answer is compared with the recorded one.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -30,10 +30,11 @@ inline std::vector<fs::path> case_folders(const char* archive) {
   return folders;
 }
 
-// Of both archives, as parameters of a test.
+// Of all three archives, as parameters of a test.
 inline std::vector<fs::path> all_case_folders() {
   std::vector<fs::path> folders = case_folders("cases");
-  for (const fs::path& folder : case_folders("zoo")) folders.push_back(folder);
+  for (const char* archive : {"zoo", "networks"})
+    for (const fs::path& folder : case_folders(archive)) folders.push_back(folder);
   return folders;
 }
 

@@ -55,6 +55,28 @@ TEST(Import, SymbolsAndOverrides) {
   EXPECT_THROW(import(file, wrong), Error);
 }
 
+TEST(Import, ExtentsThatDependOnOthers) {
+  const auto extent = [](const std::string& text, const ImportOptions& options = {}) {
+    const ir::Graph graph = import(model({{node("Relu", {"x"}, {"y"}), node("Relu", {"z"}, {"w"})},
+                                          {},
+                                          {value("x", 1, {text}), value("z", 1, {"n", "m.1"})},
+                                          {value("y", 1, {text}), value("w", 1, {"n", "m.1"})}}),
+                                   options);
+    return graph.value(graph.inputs[0]).type.shape[0];
+  };
+  const ir::Dim n = ir::Dim::symbol("n"), m = ir::Dim::symbol("m.1");
+  EXPECT_EQ(extent("n + 1"), n + 1);
+  EXPECT_EQ(extent("1+2*n - m.1"), n * 2 - m + 1);
+  EXPECT_EQ(extent("(n*(m.1 + 3))//4"), floor_div(n * (m + 3), 4));
+  // No input has these alone, or they are no expressions: names, whatever they hold.
+  for (const char* text :
+       {"k + 1", "n + k", "n +", "n//0", "batch-size", "n m", "Max(1, n)", "n**2", "2*", "((n)", "-n"})
+    EXPECT_EQ(extent(text), ir::Dim::symbol(text)) << text;
+  ImportOptions options;
+  options.symbols["n"] = 6;
+  EXPECT_EQ(extent("n + 1", options), ir::Dim(7));
+}
+
 TEST(Import, InitializersAreInputDefaultsAndConstInputs) {
   const std::string file = model({{node("Add", {"x", "w"}, {"y"})},
                                   {floats("w", {2}, {1, 2})},

@@ -110,6 +110,22 @@ TEST(Infer, ShapeArithmetic) {
   EXPECT_EQ(g.known(filled), "[n, 1]");
 }
 
+// "(m - 9) / 4": exporters know that m >= 9 and we do not, and integer division goes towards zero.
+TEST(Infer, DivisionOfWhatMayBeNegative) {
+  GraphMaker g;
+  const ValueId shape = g.add(Op::shape, {g.input({n, m})});
+  const ValueId length =
+      g.add(Op::slice, {shape, g.ints({1}), g.ints({2}), g.ints({1})}, {{"axes", Ints{0}}});
+  const ValueId quarter = g.add(Op::div, {g.add(Op::sub, {length, g.ints({9})}), g.ints({4})});
+  const ValueId by_negative = g.add(Op::div, {g.add(Op::sub, {length, g.ints({9})}), g.ints({-4})});
+  g.infer();
+  const auto& known = g.graph.value(quarter).known;
+  ASSERT_TRUE(known);
+  for (int64_t value = 0; value < 20; ++value)
+    EXPECT_EQ(known->at(0).evaluate({{"m", value}}), (value - 9) / 4) << value;
+  EXPECT_EQ(g.known(by_negative), "unknown");
+}
+
 TEST(Infer, KnownNeverGuesses) {
   GraphMaker g;
   const ValueId x = g.input({n, m});
