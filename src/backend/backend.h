@@ -110,7 +110,8 @@ using DevicePtr = std::shared_ptr<Device>;
 struct BackendReport {
   std::string name;  // "opencl", "cuda", "null"
   bool available = false;
-  std::string reason;  // why not, and what to do
+  std::string reason;   // why not, and what to do
+  std::string without;  // an optional library that an available one lacks: "cuBLASLt: not found; ..."
   std::vector<target::DeviceSpec> devices;
 };
 std::vector<BackendReport> list_backends();  // in the order of preference: cuda, opencl, null

@@ -32,7 +32,8 @@ nlohmann::json json_of(const target::DeviceSpec& d) {
           {"memory_bytes", d.memory_bytes},
           {"l2_bytes", d.l2_bytes},
           {"has_f64", d.has_f64},
-          {"has_f16_arithmetic", d.has_f16_arithmetic}};
+          {"has_f16_arithmetic", d.has_f16_arithmetic},
+          {"cublaslt", d.cublaslt}};
 }
 
 }  // namespace

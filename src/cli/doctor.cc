@@ -41,6 +41,14 @@ std::vector<Finding> examine(const flow::Settings& settings) {
     findings.push_back({b.name + " device", b.available, b.name == "opencl", b.available ? devices : b.reason,
                         b.available ? "" : remedy});
   }
+  for (const auto& b : backends)
+    for (const auto& d : b.devices)
+      if (d.api == target::Api::kCuda)
+        findings.push_back({"cuBLASLt on " + d.id, !d.cublaslt.empty(), false,
+                            d.cublaslt.empty() ? b.without : d.cublaslt,
+                            d.cublaslt.empty() ? "pip install nvidia-cublas, and put its lib folder on "
+                                                 "LD_LIBRARY_PATH: the tuner then has it as a rival"
+                                               : ""});
   const bool has_nvrtc = can_open("libnvrtc.so.13") || can_open("libnvrtc.so.12");
   findings.push_back(
       {"NVRTC (builds CUDA kernels)", has_nvrtc, false, has_nvrtc ? "found" : "not on the library path",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "family/gemm_library.h"
 #include "family/gemm_mma.h"
 
 namespace thrice::family {
@@ -34,7 +35,7 @@ GemmSize gemm_size(const Gemm& g, const Facts& facts) {
 }
 
 bool is_gemm_tactic(const std::string& t) {
-  return t == "naive" || t == "tiled" || t == "mma" || t == "vector" || t == "dot";
+  return t == "naive" || t == "tiled" || t == "mma" || t == "cublaslt" || t == "vector" || t == "dot";
 }
 
 std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tactic, const GemmSize& size,
@@ -42,6 +43,7 @@ std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tac
   const int64_t lanes = lanes_of(device);
   if (tactic == "naive") return {{"threads", device.is_cpu ? 64 : 256}};
   if (tactic == "mma") return default_gemm_mma(size, device);
+  if (tactic == "cublaslt") return default_gemm_library();
   if (tactic == "tiled") {
     if (device.is_cpu) return {{"tile_m", 64}, {"tile_n", 64}, {"tile_k", 32}, {"reg_m", 4}, {"reg_n", 16}};
     // Enough blocks to fill the device before tiles get wide.
@@ -85,6 +87,7 @@ std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tac
 
 std::vector<artifact::Parameter> gemm_parameters(const std::string& tactic, const DeviceSpec& device) {
   if (tactic == "mma") return gemm_mma_parameters(device);
+  if (tactic == "cublaslt") return gemm_library_parameters();
   if (tactic == "naive") return {{"threads", {32, 64, 128, 256}}};
   if (tactic == "tiled")
     return {{"tile_m", {16, 32, 64, 128}},
@@ -104,6 +107,7 @@ Refusal refuse_gemm(const Workload& workload, const Gemm& g, const Schedule& s, 
   const int64_t element = static_cast<int64_t>(computes_in_float(g.dtype) ? 4 : dtype_bytes(g.dtype));
   if (s.tactic == "naive") return refuse_device(workload, device, s.get("threads"), 0);
   if (s.tactic == "mma") return refuse_gemm_mma(workload, g, s, device);
+  if (s.tactic == "cublaslt") return refuse_gemm_library(workload, g, s, device);
   if (s.tactic == "tiled") {
     const int64_t bm = s.get("tile_m"), bn = s.get("tile_n"), bk = s.get("tile_k"), rm = s.get("reg_m"),
                   rn = s.get("reg_n");

@@ -23,6 +23,12 @@ struct GemmPlace {
   std::string address, inside;
 };
 
+// A buffer argument whose bytes are a whole matrix, row-major: one for all batches, or one a batch in order.
+struct GemmMatrix {
+  ir::ValueId value = ir::kNoValue;
+  bool is_batched = false;
+};
+
 struct Gemm {
   DType dtype = DType::kF32;  // of A, B and the product
   Extent batches, rows, cols, depth;
@@ -40,6 +46,10 @@ struct Gemm {
   bool a_in_fours = false, b_in_fours = false;
   bool a_rows_follow = false;    // neighbours of A in m are closer in memory than those in k (trans_a)
   bool b_depth_follows = false;  // neighbours of B in k are closer in memory than those in n (trans_b)
+  // Operands stored in `dtype` as a library takes them (gemm_library.h), and the output whose bytes are the
+  // product's; nullopt and -1 where that is not so.
+  std::optional<GemmMatrix> a_matrix, b_matrix;
+  int plain_output = -1;
   std::function<void(Emitter&, Index z, Index m, Index n, const std::string& acc)> epilogue;
 };
 
@@ -53,13 +63,15 @@ GemmSize gemm_size(const Gemm& gemm, const Facts& facts);
 // naive: one thread an element. parameters: threads.
 // tiled: shared-memory tiles, register tiles; both languages. tile_m tile_n tile_k reg_m reg_n.
 // mma: tensor cores, float32-accurate; CUDA only (gemm_mma.h).
+// cublaslt: the vendor's library where the device has it (gemm_library.h).
 // vector: register tile of reg_m rows and reg_v vectors of `lanes` columns, no shared memory: for CPUs;
 // OpenCL
 //         only, since CUDA C++ has no float8 and a GPU wants neighbouring threads on neighbouring columns.
 // dot: vectors along depth, for A and B^T that both lie along it; OpenCL only. reg_m reg_n lanes.
 bool is_gemm_tactic(const std::string& tactic);
-KernelDraft emit_gemm(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm,
-                      const Schedule& schedule, bool is_cpu);
+// Adds the kernels of a product to the draft: one, or a library's call and what follows it.
+void emit_gemm(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm, const Schedule& schedule,
+               bool is_cpu);
 std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tactic, const GemmSize& size,
                                                           const DeviceSpec& device);
 std::vector<artifact::Parameter> gemm_parameters(const std::string& tactic, const DeviceSpec& device);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "family/gemm.h"
+#include "family/gemm_library.h"
 #include "family/gemm_mma.h"
 #include "family/scalar.h"
 #include "family/template.h"
@@ -307,14 +308,19 @@ std::string vector_type(DType dtype, int64_t lanes) {
   return lanes == 1 ? compute_type(dtype) : fmt::format("{}{}", compute_type(dtype), lanes);
 }
 
-KernelDraft emit_gemm(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm,
-                      const Schedule& schedule, bool is_cpu) {
-  if (schedule.tactic == "naive") return emit_naive(draft, symbol, gemm, schedule);
-  if (schedule.tactic == "tiled") return emit_tiled(draft, symbol, gemm, schedule, is_cpu);
-  if (schedule.tactic == "mma") return emit_gemm_mma(draft, symbol, gemm, schedule);
-  if (schedule.tactic == "vector") return emit_vector(draft, symbol, gemm, schedule);
-  if (schedule.tactic == "dot") return emit_dot(draft, symbol, gemm, schedule);
-  throw Error(Code::kInternal, fmt::format("products have no tactic '{}'", schedule.tactic));
+void emit_gemm(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm, const Schedule& schedule,
+               bool is_cpu) {
+  const std::string& tactic = schedule.tactic;
+  if (tactic == "cublaslt") return emit_gemm_library(draft, symbol, gemm, schedule);
+  const auto kernel = [&] {
+    if (tactic == "naive") return emit_naive(draft, symbol, gemm, schedule);
+    if (tactic == "tiled") return emit_tiled(draft, symbol, gemm, schedule, is_cpu);
+    if (tactic == "mma") return emit_gemm_mma(draft, symbol, gemm, schedule);
+    if (tactic == "vector") return emit_vector(draft, symbol, gemm, schedule);
+    if (tactic == "dot") return emit_dot(draft, symbol, gemm, schedule);
+    throw Error(Code::kInternal, fmt::format("products have no tactic '{}'", tactic));
+  };
+  draft.kernels.push_back(kernel());
 }
 
 }  // namespace thrice::family

@@ -27,6 +27,7 @@ struct DeviceSpec {
   int warp_size = 32;  // CPU: preferred vector width in f32 elements
   int registers_per_block = 65536;
   bool has_f64 = false, has_f16_arithmetic = false, has_int64_atomics = false;
+  std::string cublaslt;      // version of the cuBLASLt that launches may call ("13.1.0"); "" = none
   double bandwidth_gbs = 0;  // measured or datasheet; 0 = unknown
   double f32_gflops = 0;     // peak; 0 = unknown
   std::string peaks_source;  // "datasheet", "probe 2026-11-30", "" = unknown

@@ -134,6 +134,29 @@ class FamilyRunner {
     return outputs;
   }
 
+  // Runs kernel `which` of a program alone on buffers that are tensors, and a last one of no bytes: the
+  // workspace that kernels of ours do not touch.
+  void run_kernel(const family::ProgramText& text, size_t which, artifact::Launch launch,
+                  std::vector<ir::Tensor>& tensors) {
+    if (launch.grid[0] == 0) return;
+    const auto program = build({text.text, {text.kernels[which]}});
+    launch.kernel = 0;
+    std::vector<backend::BufferSpan> buffers;
+    for (const ir::Tensor& t : tensors) {
+      buffers.push_back({device_->allocate(std::max<size_t>(t.bytes(), 1)), 0, t.bytes()});
+      if (t.bytes() > 0) stream_->copy_to_device(buffers.back(), {t.data(), t.bytes()});
+    }
+    buffers.push_back({device_->allocate(backend::kAlignment), 0, 0});
+    const auto bytes = std::max<size_t>(launch.extents.size(), 1) * sizeof(int32_t);
+    const backend::BufferSpan extents{device_->allocate(bytes), 0, bytes};
+    if (!launch.extents.empty())
+      stream_->copy_to_device(extents, std::as_bytes(std::span<const int32_t>(launch.extents)));
+    stream_->launch({program, launch, buffers, extents});
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i].bytes() > 0)
+        stream_->copy_to_host({tensors[i].mutable_data(), tensors[i].bytes()}, buffers[i]);
+  }
+
   // Compares one schedule with the interpreter on the given inputs. `limit` < 0: error_limit of the dtype.
   void check(const ir::Workload& w, const family::Family& f, const artifact::Schedule& schedule,
              const std::vector<ir::Tensor>& inputs, double limit = -1) {
@@ -221,6 +244,7 @@ class FamilyRunner {
     gpu.optin_shared_bytes = 99 * 1024;  // the least of all architectures since sm_80
     gpu.has_f64 = gpu.has_f16_arithmetic = gpu.has_int64_atomics = true;
     gpu.max_alloc_bytes = gpu.memory_bytes = int64_t{16} << 30;
+    gpu.cublaslt = "13.1.0";
     return gpu;
   }
 
@@ -247,7 +271,9 @@ class FamilyRunner {
     source.text = family::prelude(source.language) + text.text;
     source.kernels = text.kernels;
     source.key = fmt::format("{:x}", std::hash<std::string>{}(source.text));
-    auto& program = programs_[source.text];
+    std::string key = source.text;
+    for (const std::string& kernel : source.kernels) key += kernel;
+    auto& program = programs_[key];
     if (!program) program = device_->load(device_->compiler()->compile(source), source.kernels);
     return program;
   }

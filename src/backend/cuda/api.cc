@@ -35,12 +35,14 @@ bool open(Api& a, std::string& reason) {
       THRICE_CU_FIND(PointerGetAttribute) && THRICE_CU_FIND(ModuleLoadData) && THRICE_CU_FIND(ModuleUnload) &&
       THRICE_CU_FIND(ModuleGetFunction) && THRICE_CU_FIND(FuncGetAttribute) &&
       THRICE_CU_FIND(FuncSetAttribute) && THRICE_CU_FIND(LaunchKernel) && THRICE_CU_FIND(StreamCreate) &&
-      THRICE_CU_FIND(StreamDestroy_v2) && THRICE_CU_FIND(StreamSynchronize) && THRICE_CU_FIND(EventCreate) &&
-      THRICE_CU_FIND(EventDestroy_v2) && THRICE_CU_FIND(EventRecord) && THRICE_CU_FIND(EventSynchronize) &&
-      THRICE_CU_FIND(EventElapsedTime) && THRICE_CU_FIND(GraphCreate) && THRICE_CU_FIND(GraphDestroy) &&
-      THRICE_CU_FIND(GraphAddKernelNode) && THRICE_CU_FIND(GraphInstantiateWithFlags) &&
-      THRICE_CU_FIND(GraphExecDestroy) && THRICE_CU_FIND(GraphExecKernelNodeSetParams) &&
-      THRICE_CU_FIND(GraphLaunch);
+      THRICE_CU_FIND(StreamDestroy_v2) && THRICE_CU_FIND(StreamSynchronize) &&
+      THRICE_CU_FIND(StreamBeginCapture_v2) && THRICE_CU_FIND(StreamEndCapture) &&
+      THRICE_CU_FIND(EventCreate) && THRICE_CU_FIND(EventDestroy_v2) && THRICE_CU_FIND(EventRecord) &&
+      THRICE_CU_FIND(EventSynchronize) && THRICE_CU_FIND(EventElapsedTime) && THRICE_CU_FIND(GraphCreate) &&
+      THRICE_CU_FIND(GraphDestroy) && THRICE_CU_FIND(GraphAddKernelNode) &&
+      THRICE_CU_FIND(GraphAddChildGraphNode) && THRICE_CU_FIND(GraphExecChildGraphNodeSetParams) &&
+      THRICE_CU_FIND(GraphInstantiateWithFlags) && THRICE_CU_FIND(GraphExecDestroy) &&
+      THRICE_CU_FIND(GraphExecKernelNodeSetParams) && THRICE_CU_FIND(GraphLaunch);
 #undef THRICE_CU_FIND
   if (!all) return false;
   const CUresult code = a.Init(0);

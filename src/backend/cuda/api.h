@@ -47,6 +47,8 @@ enum : int {  // CUfunction_attribute
 constexpr int kPointerMemoryType = 2;
 constexpr unsigned kMemoryTypeHost = 1;
 constexpr unsigned kStreamNonBlocking = 1;
+constexpr int kCaptureRelaxed =
+    2;  // CUstreamCaptureMode: the captured library may load its kernels meanwhile
 
 struct KernelNodeParams {
   CUfunction func;
@@ -88,6 +90,8 @@ struct Api {
   CUresult (*StreamCreate)(CUstream*, unsigned);
   CUresult (*StreamDestroy_v2)(CUstream);
   CUresult (*StreamSynchronize)(CUstream);
+  CUresult (*StreamBeginCapture_v2)(CUstream, int);
+  CUresult (*StreamEndCapture)(CUstream, CUgraph*);
   CUresult (*EventCreate)(CUevent*, unsigned);
   CUresult (*EventDestroy_v2)(CUevent);
   CUresult (*EventRecord)(CUevent, CUstream);
@@ -96,9 +100,11 @@ struct Api {
   CUresult (*GraphCreate)(CUgraph*, unsigned);
   CUresult (*GraphDestroy)(CUgraph);
   CUresult (*GraphAddKernelNode)(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const KernelNodeParams*);
+  CUresult (*GraphAddChildGraphNode)(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, CUgraph);
   CUresult (*GraphInstantiateWithFlags)(CUgraphExec*, CUgraph, unsigned long long);
   CUresult (*GraphExecDestroy)(CUgraphExec);
   CUresult (*GraphExecKernelNodeSetParams)(CUgraphExec, CUgraphNode, const KernelNodeParams*);
+  CUresult (*GraphExecChildGraphNodeSetParams)(CUgraphExec, CUgraphNode, CUgraph);
   CUresult (*GraphLaunch)(CUgraphExec, CUstream);
 
   // Throws when code is not success: kOutOfMemory, else kLaunchFailed; "<doing>: CUDA_ERROR_... (words)".

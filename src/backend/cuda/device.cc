@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "backend/cuda/buffer.h"
+#include "backend/cuda/cublaslt.h"
 #include "backend/cuda/nvrtc.h"
 #include "backend/cuda/program.h"
 #include "backend/cuda/stream.h"
@@ -59,6 +60,7 @@ target::DeviceSpec describe(const Api& a, CUdevice device, int index) {
   spec.warp_size = attribute(a, device, kWarpSize);
   spec.registers_per_block = attribute(a, device, kMaxRegistersPerBlock);
   spec.optin_shared_bytes = attribute(a, device, kMaxSharedPerBlockOptin);
+  spec.cublaslt = cublaslt_version(version);
   spec.has_f64 = spec.has_f16_arithmetic = spec.has_int64_atomics = true;
   return spec;
 }
@@ -126,6 +128,10 @@ BackendReport report() {
     if (a->DeviceGet(&device, i) == kCuSuccess) r.devices.push_back(describe(*a, device, i));
   }
   r.available = !r.devices.empty();
+  int version = 0;
+  std::string missing;
+  a->DriverGetVersion(&version);
+  if (r.available && cublaslt_version(version, &missing).empty()) r.without = "cuBLASLt: " + missing;
   r.reason = r.available ? nvrtc_missing() : "the NVIDIA driver is there, but shows no card";
   return r;
 }

@@ -3,13 +3,33 @@
 #include <fmt/format.h>
 #include <thrice/status.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "target/architecture.h"
 
 namespace thrice::backend::cuda {
 
+namespace {
+
+CUmodule load_module(const Context& c, const artifact::KernelBinary& binary) {
+  std::vector<std::byte> image = binary.bytes;
+  image.push_back(std::byte{0});  // PTX is text that ends with a zero
+  CUmodule module = nullptr;
+  const CUresult code = c.api.ModuleLoadData(&module, image.data());
+  if (code == kCuNoBinaryForGpu || code == kCuUnsupportedPtxVersion)
+    throw Error(Code::kUnsupported, c.spec.id + ": the driver cannot run this program: " + c.api.error(code));
+  if (code == kCuInvalidImage || code == kCuInvalidPtx)
+    throw Error(Code::kCorrupt, c.spec.id + ": the driver refuses a program binary: " + c.api.error(code));
+  c.api.check(code, c.spec.id + ": loading a program");
+  return module;
+}
+
+}  // namespace
+
 CudaProgram::~CudaProgram() {
   if (context_->api.CtxPushCurrent_v2(context_->handle) != kCuSuccess) return;
-  context_->api.ModuleUnload(module_);
+  if (module_) context_->api.ModuleUnload(module_);
   CUcontext popped = nullptr;
   context_->api.CtxPopCurrent_v2(&popped);
 }
@@ -32,19 +52,21 @@ std::shared_ptr<CudaProgram> load(const ContextPtr& context, const artifact::Ker
                             binary.architecture, c.spec.architecture));
   if (binary.bytes.empty()) throw Error(Code::kCorrupt, c.spec.id + ": an empty program binary");
   const Use use(c);
-  std::vector<std::byte> image = binary.bytes;
-  image.push_back(std::byte{0});  // PTX is text that ends with a zero
-  CUmodule module = nullptr;
-  const CUresult code = c.api.ModuleLoadData(&module, image.data());
-  if (code == kCuNoBinaryForGpu || code == kCuUnsupportedPtxVersion)
-    throw Error(Code::kUnsupported, c.spec.id + ": the driver cannot run this program: " + c.api.error(code));
-  if (code == kCuInvalidImage || code == kCuInvalidPtx)
-    throw Error(Code::kCorrupt, c.spec.id + ": the driver refuses a program binary: " + c.api.error(code));
-  c.api.check(code, c.spec.id + ": loading a program");
+  std::vector<std::optional<artifact::LibraryProduct>> products;
+  for (const std::string& name : names) products.push_back(artifact::LibraryProduct::parse(name));
+  const bool has_kernels =
+      std::any_of(products.begin(), products.end(), [](const auto& product) { return !product; });
+  CUmodule module = has_kernels ? load_module(c, binary) : nullptr;
   auto program = std::make_shared<CudaProgram>(context, module);
-  for (const std::string& name : names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
     CudaProgram::Kernel kernel;
     kernel.name = name;
+    if (products[i]) {
+      kernel.product = std::make_shared<CublasltProduct>(context, *products[i]);
+      program->kernels.push_back(std::move(kernel));
+      continue;
+    }
     c.api.check(c.api.ModuleGetFunction(&kernel.handle, module, name.c_str()),
                 c.spec.id + ": taking kernel " + name);
     const auto ask = [&](int what, int& value) {

@@ -1,7 +1,8 @@
-// Loaded CUDA modules.
+// Loaded CUDA modules, and the library products among their kernels.
 #pragma once
 #include "backend/backend.h"
 #include "backend/cuda/context.h"
+#include "backend/cuda/cublaslt.h"
 
 namespace thrice::backend::cuda {
 
@@ -13,7 +14,8 @@ class CudaProgram : public Program {
   struct Kernel {
     std::string name;
     CUfunction handle = nullptr;
-    int registers = 0, spill_bytes = 0, static_shared_bytes = 0;
+    int registers = -1, spill_bytes = -1, static_shared_bytes = 0;
+    std::shared_ptr<const CublasltProduct> product;  // in place of the handle
   };
   const Kernel& kernel(int index) const;  // throws kInternal out of range
   std::vector<Kernel> kernels;
@@ -23,7 +25,7 @@ class CudaProgram : public Program {
   CUmodule module_;
 };
 
-// Throws kCorrupt, kUnsupported (another architecture's).
+// Throws kCorrupt, kUnsupported (another architecture's; a library that is not here).
 std::shared_ptr<CudaProgram> load(const ContextPtr& context, const artifact::KernelBinary& binary,
                                   const std::vector<std::string>& kernels);
 

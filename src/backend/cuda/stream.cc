@@ -46,17 +46,20 @@ const CudaProgram& program_of(const RecordedLaunch& launch) {
   return *program;
 }
 
-// One launch with the memory that its arguments lie in.
+// One launch with the memory that its arguments lie in: a kernel, or a library's product.
 struct Prepared {
   const CudaProgram::Kernel* kernel = nullptr;
   KernelNodeParams node{};
   std::vector<CUdeviceptr> values;  // buffers, then the extents
   std::vector<void*> pointers;
   bool empty = false;
+  const artifact::Launch* launch = nullptr;  // of the record
+  size_t workspace_bytes = 0;                // of a product
 
-  Prepared(const Context& c, const RecordedLaunch& launch) {
-    kernel = &program_of(launch).kernel(launch.launch.kernel);
-    const artifact::Launch& l = launch.launch;
+  // Refers to `recorded`.
+  Prepared(const Context& c, const RecordedLaunch& recorded) : launch(&recorded.launch) {
+    kernel = &program_of(recorded).kernel(launch->kernel);
+    const artifact::Launch& l = *launch;
     int64_t threads = 1;
     for (size_t i = 0; i < 3; ++i) {
       if (l.grid[i] < 0 || l.grid[i] > (i == 0 ? kMostBlocksX : kMostBlocksYZ) || l.block[i] < 1 ||
@@ -76,19 +79,34 @@ struct Prepared {
                   fmt::format("{}: kernel {}: {} bytes of shared memory, but the limit is {}", c.spec.id,
                               kernel->name, l.dynamic_shared_bytes + kernel->static_shared_bytes,
                               c.shared_optin_bytes));
-    for (const BufferSpan& span : launch.buffers) values.push_back(address(c, span));
-    values.push_back(address(c, launch.extents));
+    for (const BufferSpan& span : recorded.buffers) values.push_back(address(c, span));
+    if (kernel->product) {
+      const auto workspace = static_cast<size_t>(kernel->product->what().workspace);
+      if (workspace < recorded.buffers.size()) workspace_bytes = recorded.buffers[workspace].bytes;
+      return;
+    }
+    values.push_back(address(c, recorded.extents));
     for (CUdeviceptr& value : values) pointers.push_back(&value);
     const auto u = [](int64_t v) { return static_cast<unsigned>(v); };
     node = {kernel->handle,  u(l.grid[0]),  u(l.grid[1]),  u(l.grid[2]),
             u(l.block[0]),   u(l.block[1]), u(l.block[2]), u(l.dynamic_shared_bytes),
             pointers.data(), nullptr};
   }
+  void enqueue(const Context& c, CUstream stream) const {
+    if (kernel->product) return kernel->product->enqueue(*launch, values, workspace_bytes, stream);
+    const CUresult code =
+        c.api.LaunchKernel(node.func, node.grid_x, node.grid_y, node.grid_z, node.block_x, node.block_y,
+                           node.block_z, node.shared_bytes, stream, node.params, nullptr);
+    if (code != kCuSuccess)
+      throw Error(Code::kLaunchFailed,
+                  fmt::format("{}: launching kernel {}: {}", c.spec.id, kernel->name, c.api.error(code)));
+  }
   Prepared(Prepared&&) = default;  // moving vectors keeps their elements where they are
   Prepared(const Prepared&) = delete;
 };
 
-// A chain of kernel nodes. An exchanged buffer changes its node's parameters before the next launch.
+// A chain of nodes. An exchanged buffer changes its node's parameters before the next launch. What a library
+// launches is its own affair: it is captured, becomes one node, and is captured anew for another buffer.
 class CudaReplay : public Replay {
  public:
   CudaReplay(ContextPtr context, std::vector<RecordedLaunch> launches)
@@ -96,30 +114,15 @@ class CudaReplay : public Replay {
     for (const RecordedLaunch& launch : launches_) prepared_.emplace_back(*context_, launch);
     nodes_.resize(prepared_.size(), nullptr);
     changed_.resize(prepared_.size(), 0);
-    const Api& a = context_->api;
     const Use use(*context_);
-    a.check(a.GraphCreate(&graph_, 0), context_->spec.id + ": making a graph");
     try {
-      CUgraphNode last = nullptr;
-      for (size_t i = 0; i < prepared_.size(); ++i) {
-        if (prepared_[i].empty) continue;
-        a.check(a.GraphAddKernelNode(&nodes_[i], graph_, last ? &last : nullptr, last ? 1 : 0,
-                                     &prepared_[i].node),
-                fmt::format("{}: adding kernel {} to a graph", context_->spec.id, prepared_[i].kernel->name));
-        last = nodes_[i];
-      }
-      if (last)
-        a.check(a.GraphInstantiateWithFlags(&exec_, graph_, 0),
-                context_->spec.id + ": instantiating a graph");
+      build();
     } catch (...) {
-      a.GraphDestroy(graph_);
+      clear();
       throw;
     }
   }
-  ~CudaReplay() override {
-    if (exec_) context_->api.GraphExecDestroy(exec_);
-    context_->api.GraphDestroy(graph_);
-  }
+  ~CudaReplay() override { clear(); }
 
   void set_buffer(size_t index, size_t argument, const BufferSpan& span) override {
     if (index >= launches_.size() || argument >= launches_[index].buffers.size())
@@ -128,7 +131,8 @@ class CudaReplay : public Replay {
     launches_[index].buffers[argument] = span;
     if (prepared_[index].values[argument] == value) return;
     prepared_[index].values[argument] = value;
-    changed_[index] = 1;
+    const auto& product = prepared_[index].kernel->product;
+    if (!product || product->what().uses(static_cast<int>(argument))) changed_[index] = 1;
   }
 
   void launch(CUstream stream) {
@@ -136,15 +140,77 @@ class CudaReplay : public Replay {
     const Api& a = context_->api;
     for (size_t i = 0; i < changed_.size(); ++i) {
       if (!changed_[i] || !nodes_[i]) continue;
-      a.check(
-          a.GraphExecKernelNodeSetParams(exec_, nodes_[i], &prepared_[i].node),
-          fmt::format("{}: exchanging a buffer of kernel {}", context_->spec.id, prepared_[i].kernel->name));
+      const std::string doing =
+          fmt::format("{}: exchanging a buffer of kernel {}", context_->spec.id, prepared_[i].kernel->name);
+      if (!prepared_[i].kernel->product) {
+        a.check(a.GraphExecKernelNodeSetParams(exec_, nodes_[i], &prepared_[i].node), doing);
+      } else if (const Captured child(*this, i);
+                 a.GraphExecChildGraphNodeSetParams(exec_, nodes_[i], child.graph) != kCuSuccess) {
+        clear();  // the library took another number of kernels
+        build();
+        break;
+      }
       changed_[i] = 0;
     }
     a.check(a.GraphLaunch(exec_, stream), context_->spec.id + ": launching a graph");
   }
 
  private:
+  // Launch i as a graph of its own.
+  struct Captured {
+    const Api& a;
+    CUgraph graph = nullptr;
+    Captured(const CudaReplay& replay, size_t i) : a(replay.context_->api) {
+      const Context& c = *replay.context_;
+      a.check(a.StreamBeginCapture_v2(replay.capturing_, kCaptureRelaxed),
+              c.spec.id + ": capturing a library");
+      try {
+        replay.prepared_[i].enqueue(c, replay.capturing_);
+      } catch (...) {
+        if (a.StreamEndCapture(replay.capturing_, &graph) == kCuSuccess && graph) a.GraphDestroy(graph);
+        throw;
+      }
+      a.check(a.StreamEndCapture(replay.capturing_, &graph), c.spec.id + ": capturing a library");
+    }
+    Captured(const Captured&) = delete;
+    ~Captured() {
+      if (graph) a.GraphDestroy(graph);
+    }
+  };
+
+  void build() {
+    const Api& a = context_->api;
+    a.check(a.GraphCreate(&graph_, 0), context_->spec.id + ": making a graph");
+    CUgraphNode last = nullptr;
+    for (size_t i = 0; i < prepared_.size(); ++i) {
+      const Prepared& p = prepared_[i];
+      if (p.empty) continue;
+      const std::string doing =
+          fmt::format("{}: adding kernel {} to a graph", context_->spec.id, p.kernel->name);
+      const CUgraphNode* before = last ? &last : nullptr;
+      if (p.kernel->product) {
+        if (!capturing_)
+          a.check(a.StreamCreate(&capturing_, kStreamNonBlocking), context_->spec.id + ": making a stream");
+        const Captured child(*this, i);
+        a.check(a.GraphAddChildGraphNode(&nodes_[i], graph_, before, last ? 1 : 0, child.graph), doing);
+      } else {
+        a.check(a.GraphAddKernelNode(&nodes_[i], graph_, before, last ? 1 : 0, &p.node), doing);
+      }
+      last = nodes_[i];
+      changed_[i] = 0;
+    }
+    if (last)
+      a.check(a.GraphInstantiateWithFlags(&exec_, graph_, 0), context_->spec.id + ": instantiating a graph");
+  }
+  void clear() {
+    if (exec_) context_->api.GraphExecDestroy(exec_);  // waits for its last launch by itself
+    if (graph_) context_->api.GraphDestroy(graph_);
+    if (capturing_) context_->api.StreamDestroy_v2(capturing_);
+    exec_ = nullptr;
+    graph_ = nullptr;
+    capturing_ = nullptr;
+  }
+
   ContextPtr context_;
   std::vector<RecordedLaunch> launches_;  // keeps programs and buffers alive
   std::vector<Prepared> prepared_;
@@ -152,6 +218,7 @@ class CudaReplay : public Replay {
   std::vector<char> changed_;
   CUgraph graph_ = nullptr;
   CUgraphExec exec_ = nullptr;
+  CUstream capturing_ = nullptr;  // only where a library is called
 };
 
 class CudaStream : public Stream {
@@ -204,12 +271,7 @@ class CudaStream : public Stream {
     Prepared p(*context_, launch);
     if (p.empty) return;
     const Use use(*context_);
-    const KernelNodeParams& n = p.node;
-    const CUresult code = api().LaunchKernel(n.func, n.grid_x, n.grid_y, n.grid_z, n.block_x, n.block_y,
-                                             n.block_z, n.shared_bytes, handle_, n.params, nullptr);
-    if (code != kCuSuccess)
-      throw Error(Code::kLaunchFailed, fmt::format("{}: launching kernel {}: {}", context_->spec.id,
-                                                   p.kernel->name, api().error(code)));
+    p.enqueue(*context_, handle_);
   }
   std::unique_ptr<Replay> record(std::vector<RecordedLaunch> launches) override {
     return std::make_unique<CudaReplay>(context_, std::move(launches));

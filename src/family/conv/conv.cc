@@ -11,15 +11,16 @@ namespace thrice::family {
 
 namespace {
 
-constexpr const char* kTactics[] = {"naive",  "implicit",  "implicit_mma", "pointwise",      "dot",
-                                    "direct", "depthwise", "subpixel",     "subpixel_tiled", "subpixel_mma"};
+constexpr const char* kTactics[] = {"naive",   "implicit",  "implicit_mma", "pointwise",      "dot",
+                                    "direct",  "depthwise", "subpixel",     "subpixel_tiled", "subpixel_mma",
+                                    "cublaslt"};
 
 // The kernel of gemm.h behind a tactic; "" = none.
 std::string gemm_tactic(const std::string& tactic) {
   if (tactic == "implicit" || tactic == "subpixel_tiled") return "tiled";
   if (tactic == "implicit_mma" || tactic == "subpixel_mma") return "mma";
   if (tactic == "pointwise" || tactic == "subpixel") return "vector";
-  return tactic == "dot" ? "dot" : "";
+  return tactic == "dot" || tactic == "cublaslt" ? tactic : "";
 }
 
 // `schedule`: nullptr where only the extents are asked for.
@@ -28,7 +29,7 @@ Gemm gemm_of(const ProgramDraft& draft, const ConvProblem& conv, const std::stri
   if (tactic == "implicit_mma" && schedule != nullptr)
     return implicit_gemm(draft, conv, legal_chunk(conv, schedule->get("tile_k")));
   if (tactic == "implicit" || tactic == "implicit_mma") return implicit_gemm(draft, conv);
-  if (tactic == "pointwise" || tactic == "dot") return pointwise_gemm(draft, conv);
+  if (tactic == "pointwise" || tactic == "dot" || tactic == "cublaslt") return pointwise_gemm(draft, conv);
   return subpixel_gemm(draft, conv);
 }
 
@@ -42,7 +43,7 @@ Refusal refuse_structure(const ConvProblem& conv, const std::string& tactic) {
     return std::nullopt;
   }
   if (conv.transposed) return fmt::format("{} is not written for transposed convolutions", tactic);
-  if ((tactic == "pointwise" || tactic == "dot") && !conv.is_pointwise())
+  if ((tactic == "pointwise" || tactic == "dot" || tactic == "cublaslt") && !conv.is_pointwise())
     return "not a 1x1 convolution of stride 1 without padding";
   if (tactic == "depthwise") {
     if (!conv.is_depthwise()) return "more than one input channel a group";
@@ -233,8 +234,8 @@ class Conv final : public Family {
     if (const std::string gemm = gemm_tactic(schedule.tactic); !gemm.empty()) {
       Schedule inner = schedule;
       inner.tactic = gemm;
-      draft.kernels.push_back(emit_gemm(draft, "conv_" + schedule.tactic,
-                                        gemm_of(draft, conv, schedule.tactic, &schedule), inner, is_cpu));
+      emit_gemm(draft, "conv_" + schedule.tactic, gemm_of(draft, conv, schedule.tactic, &schedule), inner,
+                is_cpu);
     } else if (schedule.tactic == "naive") {
       draft.kernels.push_back(emit_conv_naive(draft, conv, schedule));
     } else if (schedule.tactic == "direct") {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "family/gemm_library.h"
 #include "family/scalar.h"
 
 namespace thrice::family {
@@ -267,6 +268,12 @@ Gemm pointwise_gemm(const ProgramDraft& draft, const ConvProblem& conv) {
       return address(e, draft, conv.x, b_coords(e, z, k, n));
     };
     if (is_const(g.cols.dim, 1)) g.b_along_k = g.b_along_n;
+  }
+  if (conv.group == 1) {
+    const size_t axes = conv.spatial + 2;
+    g.a_matrix = whole_matrix(draft.workload(), conv.w, axes, {});
+    g.b_matrix = whole_matrix(draft.workload(), conv.x, axes - 1, {conv.batch.dim});
+    if (conv.bias == ir::kNoValue) g.plain_output = plain_output(draft.workload(), conv.y);
   }
   g.epilogue = [conv, place](Emitter& e, Index z, Index m, Index n, const std::string& acc) {
     const auto [image, group] = split_z(e, conv, z);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "family/gemm.h"
+#include "family/gemm_library.h"
 #include "family/scalar.h"
 
 namespace thrice::family {
@@ -13,7 +14,7 @@ using ir::Dim;
 using ir::Op;
 using ir::ValueId;
 
-constexpr const char* kTactics[] = {"naive", "tiled", "mma", "vector", "dot"};
+constexpr const char* kTactics[] = {"naive", "tiled", "mma", "cublaslt", "vector", "dot"};
 
 bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
 
@@ -137,6 +138,11 @@ Gemm make_gemm(const ProgramDraft& draft, const HeavyRegion& region) {
     if (trans_b || one_column) g.b_along_k = at;
     if (!trans_b) g.b_along_n = at;
   }
+  std::vector<Dim> matrices;  // folded batches are rows of one matrix
+  if (!folded) matrices.assign(shape.begin(), shape.end() - 2);
+  g.a_matrix = whole_matrix(draft.workload(), a, folded ? static_cast<size_t>(a_rank) : 2, matrices);
+  g.b_matrix = whole_matrix(draft.workload(), b, 2, matrices);
+  g.plain_output = plain_output(draft.workload(), y);
   g.epilogue = [=](Emitter& e, Index z, Index m, Index n, const std::string& acc) {
     Coords c = rows_of(e, z, m);
     c.push_back(n);
@@ -196,7 +202,7 @@ class Matmul final : public Family {
   static ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool is_cpu) {
     ProgramDraft draft(workload);
     const Gemm gemm = make_gemm(draft, find_heavy(workload, {Op::matmul}));
-    draft.kernels.push_back(emit_gemm(draft, "matmul_" + schedule.tactic, gemm, schedule, is_cpu));
+    emit_gemm(draft, "matmul_" + schedule.tactic, gemm, schedule, is_cpu);
     return draft;
   }
 };

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "artifact/kernel.h"
+#include "artifact/library_product.h"
 #include "artifact/measurement.h"
 #include "artifact/plan.h"
 #include "base/rng.h"
@@ -108,6 +109,21 @@ TEST(Plan, DamagedTexts) {
     }
   }
   EXPECT_GT(refused, 500);
+}
+
+TEST(LibraryProduct, SymbolsComeBackAndDamagedOnesDoNotPass) {
+  const LibraryProduct p{DType::kBF16, DType::kF32, false, true, 1, 0, 12, 3};
+  EXPECT_EQ(p.symbol(), "cublaslt:bf16:f32:nt:1:0:12:3");
+  EXPECT_EQ(LibraryProduct::parse(p.symbol()), p);
+  EXPECT_EQ(LibraryProduct::parse("matmul_tiled"), std::nullopt);
+  EXPECT_TRUE(p.uses(12));
+  EXPECT_FALSE(p.uses(2));
+  for (const char* text :
+       {"cublaslt:", "cudnn:f32:f32:nn:0:1:2:3", "cublaslt:f32:f32:nn:0:1:2", "cublaslt:f32:f32:nn:0:1:2:3:4",
+        "cublaslt:i32:i32:nn:0:1:2:3", "cublaslt:f32:f16:nn:0:1:2:3", "cublaslt:f99:f32:nn:0:1:2:3",
+        "cublaslt:f32:f32:nx:0:1:2:3", "cublaslt:f32:f32:n:0:1:2:3", "cublaslt:f32:f32:nn:-1:1:2:3",
+        "cublaslt:f32:f32:nn::1:2:3", "cublaslt:f32:f32:nn:0:1:2:99999"})
+    expect_corrupt([&] { LibraryProduct::parse(text); });
 }
 
 TEST(Measurement, OutcomeNames) {

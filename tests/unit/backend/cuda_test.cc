@@ -58,6 +58,15 @@ TEST(Nvrtc, BadSourceGivesTheLog) {
   }
 }
 
+// A program of nothing but library calls has no kernel in its text.
+TEST(Nvrtc, BuildsATextWithoutKernels) {
+  const auto compiler = nvrtc("sm_90a");
+  if (!compiler) GTEST_SKIP() << "skipped: no NVRTC on this machine";
+  artifact::KernelSource empty = source();
+  empty.text = "// cublaslt:f32:f32:nn:0:1:2:3\n";
+  EXPECT_GT(compiler->compile(empty).bytes.size(), 100u);
+}
+
 class Cuda : public testing::Test {
  protected:
   void SetUp() override {
@@ -138,6 +147,56 @@ TEST_F(Cuda, LimitsAndWrongBinaries) {
   l.launch.grid = {1, 1, 1};
   stream->launch(l);  // touches nothing
   stream->synchronize();
+}
+
+// y = b * a for 8x8 matrices of 0 to 63, by the library: its first row is known.
+float first_element() {
+  float sum = 0;
+  for (int k = 0; k < 8; ++k) sum += static_cast<float>(k * k * 8);
+  return sum;
+}
+
+TEST_F(Cuda, LibraryProductsLaunchAndReplayWithNewBuffers) {
+  if (device->spec().cublaslt.empty()) GTEST_SKIP() << "skipped: no cuBLASLt on this machine";
+  artifact::KernelBinary binary = device->compiler()->compile(source());
+  const std::vector<std::string> kernels{"cublaslt:f32:f32:nn:0:1:2:3", "add_scaled"};
+  const ProgramPtr mixed = device->load(binary, kernels);
+  const BufferSpan a = floats(64), b = floats(64), y = floats(64), z = floats(64), other = floats(64),
+                   workspace{device->allocate(1 << 20), 0, 1 << 20};
+  RecordedLaunch l;
+  l.program = mixed;
+  l.launch.extents = {1, 8, 8, 8, 0, 0, 0};
+  l.buffers = {a, b, y, workspace};
+  stream->launch(l);
+  EXPECT_EQ(get(y)[0], first_element());
+  l.launch.extents[6] = 1000;  // behind the end of the library's list
+  stream->launch(l);
+  EXPECT_EQ(get(y)[0], first_element());
+  RecordedLaunch nothing = l, cleared = l, after = add_scaled(y, z, 64, 1);
+  nothing.launch.grid = {0, 1, 1};
+  cleared.launch.extents[3] = 0;  // a sum over nothing
+  auto replay = stream->record({cleared, nothing, l, after});
+  stream->fill(y, std::byte{0xff});
+  stream->replay(*replay);
+  EXPECT_EQ(get(z)[0], first_element() + 1);
+  replay->set_buffer(2, 2, other);
+  replay->set_buffer(3, 0, other);
+  stream->replay(*replay);
+  EXPECT_EQ(get(other)[0], first_element());
+  EXPECT_EQ(get(y)[0], 0);
+  // An address that is aligned to 4 bytes only: other algorithms, maybe another number of kernels.
+  const BufferSpan odd{device->wrap(static_cast<char*>(y.buffer->native()) + 4, 252), 0, 252};
+  RecordedLaunch small = l;
+  small.launch.extents = {1, 7, 7, 8, 0, 0, 0};
+  replay = stream->record({small});
+  stream->replay(*replay);
+  const float expected = get(y)[0];
+  replay->set_buffer(0, 2, odd);
+  stream->replay(*replay);
+  EXPECT_EQ(get(y)[1], expected);
+  small.launch.extents.pop_back();
+  EXPECT_THROW(stream->launch(small), Error);
+  EXPECT_THROW(device->load(binary, {"cublaslt:f32:f32:nn:0:1"}), Error);
 }
 
 }  // namespace
