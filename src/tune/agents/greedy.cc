@@ -7,15 +7,18 @@ namespace thrice::tune {
 using artifact::Schedule;
 
 GreedyAgent::GreedyAgent(const LegalSpace& space, uint64_t seed) : space_(space), rng_(seed) {
-  push(space_.default_schedule());
-  // The middle of each tactic's first legal schedules: a rival tactic gets its chance before local search
-  // begins.
+  start_at(space_.default_schedule());
+  // The middle of each other tactic: a rival gets its chance before local search begins.
   for (const artifact::TacticSpace& tactic : space_.space().tactics) {
     Schedule middle{tactic.family, tactic.tactic, {}};
     for (const artifact::Parameter& p : tactic.parameters)
       middle.values.emplace_back(p.name, p.choices[p.choices.size() / 2]);
-    if (tactic.tactic != space_.default_schedule().tactic && space_.is_legal(middle)) push(middle);
+    if (tactic.tactic != space_.default_schedule().tactic && space_.is_legal(middle)) start_at(middle);
   }
+}
+
+void GreedyAgent::start_at(const Schedule& schedule) {
+  if (seen_.insert(schedule.str()).second) starts_.push_back(schedule);
 }
 
 void GreedyAgent::push(const Schedule& schedule) {
@@ -25,9 +28,9 @@ void GreedyAgent::push(const Schedule& schedule) {
 std::vector<Schedule> GreedyAgent::ask(int count) {
   std::vector<Schedule> result;
   for (int restarts = 0; static_cast<int>(result.size()) < count;) {
-    if (!queue_.empty()) {
-      result.push_back(std::move(queue_.front()));
-      queue_.pop_front();
+    if (std::deque<Schedule>& next = starts_.empty() ? queue_ : starts_; !next.empty()) {
+      result.push_back(std::move(next.front()));
+      next.pop_front();
       continue;
     }
     // Neighbours of what is being measured come with its tell; meanwhile and at a local optimum, jump.
@@ -41,6 +44,7 @@ std::vector<Schedule> GreedyAgent::ask(int count) {
 
 void GreedyAgent::tell(const Trial& trial) {
   seen_.insert(trial.schedule.str());
+  std::erase(starts_, trial.schedule);
   const artifact::Measurement& m = trial.measurement;
   if (m.outcome != artifact::Outcome::kOk || !(m.time_us > 0)) return;
   if (best_us_ > 0 && !(m.time_us < best_us_)) return;

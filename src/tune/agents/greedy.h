@@ -17,12 +17,13 @@ class GreedyAgent : public Agent {
   void tell(const Trial& trial) override;
 
  private:
+  void start_at(const artifact::Schedule& schedule);
   void push(const artifact::Schedule& schedule);
   const LegalSpace& space_;
   Rng rng_;
   std::set<std::string> seen_;
-  std::deque<artifact::Schedule> queue_;
-  double best_us_ = 0;  // 0: none yet
+  std::deque<artifact::Schedule> starts_, queue_;  // all starts before what is queued around the best
+  double best_us_ = 0;                             // 0: none yet
 };
 
 }  // namespace thrice::tune

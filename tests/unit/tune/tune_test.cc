@@ -142,6 +142,15 @@ TEST_F(Tune, GreedyWalksDownhill) {
   }
 }
 
+TEST_F(Tune, GreedyTriesRivalTacticsBeforeItClimbs) {
+  const LegalSpace s = space();
+  const auto agent = make_agent("greedy", s, 3);
+  agent->tell(measured(s.default_schedule()));
+  const auto next = agent->ask(1);
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(next[0].tactic, "plain");
+}
+
 TEST_F(Tune, UnknownAgentsAreNamed) {
   const LegalSpace s = space();
   try {
