@@ -85,6 +85,14 @@ void run_at(const ir::Graph& graph, ir::Bindings bindings, const std::string& na
     ++counts.not_run;  // no binding fits, or an input that cannot be made up
     return;
   }
+  // A length that the model does not have: shorter than a window, which leaves nothing, or less. (ONNX's
+  // Reshape reads an extent of 0 as "copy", so an empty length may mean another shape.)
+  for (const ir::Value& value : graph.values)
+    for (const ir::Dim& d : value.type.shape)
+      if (!d.is_const() && bound(d, bindings) && d.evaluate(bindings) < 1) {
+        ++counts.not_run;
+        return;
+      }
   ir::EvaluateOptions options;
   options.observe = [&](const ir::Node& node, const std::vector<ir::ArrayPtr>& results) {
     // Bodies' nodes are seen too; their symbols have a value an iteration, so they are left out.
