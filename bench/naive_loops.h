@@ -9,9 +9,8 @@
 namespace thrice::bench {
 
 // c[z][m][n] = sum_k a[z][m][k] b[z][k][n]; `shared_b`: b has no z.
-__attribute__((optimize("O2"))) inline void naive_matmul(const float* a, const float* b, float* c,
-                                                         int64_t batch, int64_t m, int64_t n, int64_t k,
-                                                         bool shared_b) {
+inline void naive_matmul(const float* a, const float* b, float* c, int64_t batch, int64_t m, int64_t n,
+                         int64_t k, bool shared_b) {
   for (int64_t z = 0; z < batch; ++z)
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
@@ -30,8 +29,7 @@ struct NaiveConv {
   int64_t group = 1, stride_y = 1, stride_x = 1, pad_y = 0, pad_x = 0, dilation_y = 1, dilation_x = 1;
 };
 
-__attribute__((optimize("O2"))) inline void naive_conv(const float* x, const float* w, float* y,
-                                                       const NaiveConv& c) {
+inline void naive_conv(const float* x, const float* w, float* y, const NaiveConv& c) {
   const int64_t per_group = c.outputs / c.group;
   for (int64_t n = 0; n < c.batch; ++n)
     for (int64_t o = 0; o < c.outputs; ++o)
