@@ -80,6 +80,9 @@ Refusal refuse_gemm(const Workload& workload, const Gemm& gemm, const Schedule& 
 // The tactic to take with no tuning.
 std::string default_gemm_tactic(const Gemm& gemm, const GemmSize& size, const DeviceSpec& device);
 
+// ceil(extent / tile) as text: a literal where the extent is one, else an integer argument called `name`.
+std::string tile_count(Emitter& e, const std::string& name, const Extent& extent, int64_t tile);
+
 // "float8" and the like; lanes 1 is the scalar.
 std::string vector_type(DType dtype, int64_t lanes);
 // Steps of the depth after which a partial sum is added to the total: bounds the rounding error of long sums.

@@ -24,13 +24,6 @@ Index index_of(Emitter& e, const Extent& extent) { return e.index().extent(exten
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// ceil(extent / tile), a literal where the extent is one.
-std::string tiles(Emitter& e, const std::string& name, const Extent& extent, int64_t tile) {
-  if (extent.dim.is_const()) return e.text(e.constant(ceil_div(extent.dim.value(), tile)));
-  return e.text(
-      e.index().extent(name, [s = extent.source, tile](const Facts& f) { return ceil_div(s(f), tile); }));
-}
-
 Frame make_frame(Emitter& e, const Gemm& g) {
   Frame f;
   f.batches = e.text(index_of(e, g.batches));
@@ -98,7 +91,7 @@ KernelDraft emit_tiled(ProgramDraft& draft, const std::string& symbol, const Gem
                                                                                             threads);
   t.set("BMP", bm + pad).set("BNP", bn);
   t.set("AS", e.local_array(type, bk * (bm + pad))).set("BS", e.local_array(type, bk * bn));
-  t.set("TILES_M", tiles(e, "tiles_m", g.rows, bm)).set("TILES_N", tiles(e, "tiles_n", g.cols, bn));
+  t.set("TILES_M", tile_count(e, "tiles_m", g.rows, bm)).set("TILES_N", tile_count(e, "tiles_n", g.cols, bn));
   // A CPU wants a thread's columns together (vectors), a GPU wants neighbouring threads on neighbouring
   // columns.
   t.set("COLUMN_J", is_cpu ? fmt::format("thread_n * {} + j", rn) : fmt::format("thread_n + j * {}", tx));
@@ -202,7 +195,8 @@ KernelDraft emit_vector(ProgramDraft& draft, const std::string& symbol, const Ge
   std::vector<Index> rows;
   Template t = base_template("opencl/gemm_vector.cl", g, f);
   t.set("RM", rm).set("CN", cn).set("THREADS", threads);
-  t.set("TILES_M", tiles(e, "tiles_m", g.rows, rm * threads)).set("TILES_N", tiles(e, "tiles_n", g.cols, cn));
+  t.set("TILES_M", tile_count(e, "tiles_m", g.rows, rm * threads))
+      .set("TILES_N", tile_count(e, "tiles_n", g.cols, cn));
   t.hole("rows", [&] { rows = write_rows(e, g, f, rm); });
   t.hole("begin", [&] {
     for (int64_t i = 0; i < rm; ++i)
@@ -243,7 +237,8 @@ KernelDraft emit_dot(ProgramDraft& draft, const std::string& symbol, const Gemm&
   std::vector<Index> rows, cols;
   Template t = base_template("opencl/gemm_dot.cl", g, f);
   t.set("RM", rm).set("RN", rn).set("THREADS", threads).set("L", lanes);
-  t.set("TILES_M", tiles(e, "tiles_m", g.rows, rm * threads)).set("TILES_N", tiles(e, "tiles_n", g.cols, rn));
+  t.set("TILES_M", tile_count(e, "tiles_m", g.rows, rm * threads))
+      .set("TILES_N", tile_count(e, "tiles_n", g.cols, rn));
   const auto each = [&](const std::function<void(int64_t, int64_t)>& body) {
     for (int64_t i = 0; i < rm; ++i)
       for (int64_t j = 0; j < rn; ++j) body(i, j);
@@ -303,6 +298,12 @@ KernelDraft emit_dot(ProgramDraft& draft, const std::string& symbol, const Gemm&
 }
 
 }  // namespace
+
+std::string tile_count(Emitter& e, const std::string& name, const Extent& extent, int64_t tile) {
+  if (extent.dim.is_const()) return e.text(e.constant(ceil_div(extent.dim.value(), tile)));
+  return e.text(
+      e.index().extent(name, [s = extent.source, tile](const Facts& f) { return ceil_div(s(f), tile); }));
+}
 
 std::string vector_type(DType dtype, int64_t lanes) {
   return lanes == 1 ? compute_type(dtype) : fmt::format("{}{}", compute_type(dtype), lanes);

@@ -109,12 +109,6 @@ std::string extent_text(Emitter& e, const Extent& extent) {
   return e.text(e.index().extent(extent.dim, extent.source));
 }
 
-std::string tile_count(Emitter& e, const std::string& name, const Extent& extent, int64_t tile) {
-  if (extent.dim.is_const()) return e.text(e.constant(ceil_div(extent.dim.value(), tile)));
-  return e.text(
-      e.index().extent(name, [s = extent.source, tile](const Facts& f) { return ceil_div(s(f), tile); }));
-}
-
 }  // namespace
 
 KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const Gemm& g, const Schedule& s) {

@@ -105,19 +105,11 @@ void store_pool(Emitter& e, const PoolProblem& p, const Coords& at, std::string 
   emit_epilogue(e, p.region, at, elements);
 }
 
-KernelDraft emit_naive(ProgramDraft& draft, const PoolProblem& p, const Schedule& s) {
-  Emitter e(draft, "pool_naive");
-  e.preamble(kTapCount);
-  const int64_t threads = s.get("threads");
-  e.line("const int thread = TH_BLOCK * TH_THREADS + TH_THREAD;");
-  e.open(fmt::format("if (thread < {})", e.text(e.elements(p.y))));
-  const Coords at = e.split(e.index().var("thread", ir::num_elements(e.graph().value(p.y).type.shape)), p.y);
-  e.line(fmt::format("{} acc = {};", compute_type(p.dtype),
-                     is_max(p) ? neutral("max", p.dtype) : zero_of(p.dtype)));
-  if (is_max(p)) e.line("int best = -1;");
-  Coords x_at{at[0], at[1]};
+// Opens loops over the taps of the first `axes` axes, each with its check of the input's edge where windows
+// leave it; appends the position in x of each to `x_at`. Returns the number of scopes to close.
+size_t open_taps(Emitter& e, const PoolProblem& p, const Coords& at, size_t axes, Coords& x_at) {
   size_t opened = 0;
-  for (size_t a = 0; a < p.window.axes.size(); ++a) {
+  for (size_t a = 0; a < axes; ++a) {
     const WindowAxis& axis = p.window.axes[a];
     e.open(
         fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", kTapNames[a], e.text(index_of(e, axis.kernel))));
@@ -129,6 +121,21 @@ KernelDraft emit_naive(ProgramDraft& draft, const PoolProblem& p, const Schedule
     }
     x_at.push_back(position);
   }
+  return opened;
+}
+
+KernelDraft emit_naive(ProgramDraft& draft, const PoolProblem& p, const Schedule& s) {
+  Emitter e(draft, "pool_naive");
+  e.preamble(kTapCount);
+  const int64_t threads = s.get("threads");
+  e.line("const int thread = TH_BLOCK * TH_THREADS + TH_THREAD;");
+  e.open(fmt::format("if (thread < {})", e.text(e.elements(p.y))));
+  const Coords at = e.split(e.index().var("thread", ir::num_elements(e.graph().value(p.y).type.shape)), p.y);
+  e.line(fmt::format("{} acc = {};", compute_type(p.dtype),
+                     is_max(p) ? neutral("max", p.dtype) : zero_of(p.dtype)));
+  if (is_max(p)) e.line("int best = -1;");
+  Coords x_at{at[0], at[1]};
+  size_t opened = open_taps(e, p, at, p.window.axes.size(), x_at);
   const std::string v = e.value(p.x, x_at);
   if (is_max(p)) {
     e.open(fmt::format("if (best < 0 || {})", wins(p, v, "acc")));
@@ -180,19 +187,7 @@ KernelDraft emit_row(ProgramDraft& draft, const PoolProblem& p, const Schedule& 
   e.line(fmt::format("for (int j = 0; j < {}; ++j) line_acc[j] = {};", width,
                      is_max(p) ? neutral("max", p.dtype) : zero_of(p.dtype)));
   Coords x_at{at[0], at[1]};
-  size_t opened = 0;
-  for (size_t a = 0; a + 1 < p.window.axes.size(); ++a) {
-    const WindowAxis& axis = p.window.axes[a];
-    e.open(
-        fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", kTapNames[a], e.text(index_of(e, axis.kernel))));
-    ++opened;
-    const Index position = p.window.position(e, a, at[a + 2], e.index().var(kTapNames[a], axis.kernel.dim));
-    if (!axis.always_inside) {
-      e.open(fmt::format("if ((th_u32){} < (th_u32){})", e.text(position), e.text(index_of(e, axis.in))));
-      ++opened;
-    }
-    x_at.push_back(position);
-  }
+  size_t opened = open_taps(e, p, at, p.window.axes.size() - 1, x_at);
   e.open(fmt::format("for (int tap = 0; tap < {}; ++tap)", e.text(index_of(e, last.kernel))));
   const std::string shift =
       e.text(e.index().sub(e.index().mul(e.index().var("tap", last.kernel.dim), e.constant(last.dilation)),
