@@ -7,6 +7,13 @@
 namespace thrice::backend::cuda {
 namespace {
 
+constexpr int kLeastVersion = 12000;  // of driver 525
+// Illegal address, timeout, assertion, 714 to 719: other faults of a kernel. After one of them the driver
+// answers every call of this process on the card with the same code.
+constexpr bool breaks_the_context(CUresult code) {
+  return code == 700 || code == 702 || code == 710 || (code >= 714 && code <= 719);
+}
+
 template <class F>
 bool find(void* library, const char* name, F& function, std::string& reason) {
   function = reinterpret_cast<F>(dlsym(library, name));
@@ -45,6 +52,12 @@ bool open(Api& a, std::string& reason) {
       THRICE_CU_FIND(GraphExecKernelNodeSetParams) && THRICE_CU_FIND(GraphLaunch);
 #undef THRICE_CU_FIND
   if (!all) return false;
+  int version = 0;
+  if (a.DriverGetVersion(&version) == kCuSuccess && version < kLeastVersion) {
+    reason = fmt::format("the NVIDIA driver serves CUDA {}.{} only; update it to 525 (CUDA 12.0) or newer",
+                         version / 1000, version % 1000 / 10);
+    return false;
+  }
   const CUresult code = a.Init(0);
   if (code != kCuSuccess) reason = "the NVIDIA driver does not start: " + a.error(code);
   return code == kCuSuccess;
@@ -68,8 +81,13 @@ const Api* find_api(std::string* reason) {
 std::string Api::error(CUresult code) const {
   const char *name = nullptr, *words = nullptr;
   if (GetErrorName(code, &name) != kCuSuccess || !name) return fmt::format("CUDA error {}", code);
-  if (GetErrorString(code, &words) != kCuSuccess || !words) return name;
-  return fmt::format("{} ({})", name, words);
+  if (GetErrorString(code, &words) != kCuSuccess || !words) words = "no description";
+  const char* advice =
+      breaks_the_context(code)
+          ? ": a kernel that ran in this process broke its use of the card; every session on it "
+            "has failed, start the process anew"
+          : "";
+  return fmt::format("{} ({}){}", name, words, advice);
 }
 
 void Api::check(CUresult code, const std::string& doing) const {

@@ -16,8 +16,10 @@ class CudaEvent : public Event {
   CudaEvent(ContextPtr context, CUstream stream) : context_(std::move(context)) {
     const Use use(*context_);
     context_->api.check(context_->api.EventCreate(&handle_, 0), context_->spec.id + ": making an event");
-    context_->api.check(context_->api.EventRecord(handle_, stream),
-                        context_->spec.id + ": recording an event");
+    if (const CUresult code = context_->api.EventRecord(handle_, stream); code != kCuSuccess) {
+      context_->api.EventDestroy_v2(handle_);
+      context_->api.check(code, context_->spec.id + ": recording an event");
+    }
   }
   ~CudaEvent() override { context_->api.EventDestroy_v2(handle_); }
   void wait() override {
