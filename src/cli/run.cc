@@ -53,7 +53,9 @@ bool check(const Arguments& arguments, runtime::Session& session, const std::vec
   if (arguments.has("--json")) return result.ok;
   for (const auto& o : result.outputs)
     fmt::print("check: output '{}': error {:.2e}: {}\n", o.name, o.error,
-               o.ok ? "right" : "WRONG: " + o.reason);
+               !o.ok              ? "WRONG: " + o.reason
+               : o.reason.empty() ? "right"
+                                  : "NaN and infinities agree; " + o.reason);
   if (!arguments.has("--bisect")) return result.ok;
   if (!result.steps.empty() && !result.steps.back().ok) {
     const auto& s = result.steps.back();

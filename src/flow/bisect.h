@@ -13,7 +13,8 @@ struct StepCheck {
   std::string name, schedule;
   double error = 0, limit = 0;  // of the tensor with the largest error
   bool ok = true;
-  std::string reason;
+  std::string reason;  // where wrong; or, of an output, that it holds no finite number and agrees in what it
+                       // holds instead
 };
 struct RunCheck {
   std::vector<StepCheck> outputs;  // one a model output

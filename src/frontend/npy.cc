@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "frontend/npy_text.h"
 
 namespace thrice::frontend {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 // Real headers have about 100 bytes; the limit keeps a hostile one from being parsed for long.
 constexpr size_t kMaxHeaderBytes = size_t{1} << 16;
+constexpr size_t kMaxTextWidth = size_t{1} << 30;  // bytes of an element stay far from overflow
 
 struct Header {
   std::string descr;
@@ -152,7 +154,6 @@ ir::Tensor portable(const ir::Tensor& tensor) {
   const bool has_own =
       std::any_of(std::begin(kDescrs), std::end(kDescrs), [&](const Descr& d) { return d.dtype == dtype; });
   if (has_own) return tensor;
-  if (dtype == DType::kString) throw Error(Code::kUnsupported, "strings cannot be written as .npy");
   const DType wide = is_float(dtype) ? DType::kF32 : is_signed_integer(dtype) ? DType::kI8 : DType::kU8;
   ir::Tensor result(wide, tensor.shape());
   result.mutable_data();
@@ -164,6 +165,33 @@ ir::Tensor portable(const ir::Tensor& tensor) {
     }
   }
   return result;
+}
+
+// Magic, version and header of a file; the data follows.
+std::vector<std::byte> begin_file(const std::string& descr, const std::vector<int64_t>& extents) {
+  std::string shape;
+  for (const int64_t extent : extents) shape += fmt::format("{},", extent);
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
+  header.resize((kMagic.size() + 4 + header.size() + 1 + 63) / 64 * 64 - kMagic.size() - 4 - 1,
+                ' ');  // aligns the data
+  header += '\n';
+  std::string text(kMagic);
+  text += '\1';
+  text += '\0';
+  text += static_cast<char>(header.size() & 0xff);
+  text += static_cast<char>(header.size() >> 8);
+  text += header;
+  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+  return {bytes, bytes + text.size()};
+}
+
+// Characters of an element, from the descr `<U12`; 0 where it is no such type or has no character.
+size_t text_width(const std::string& descr) {
+  size_t width = 0;
+  if (descr.size() < 3 || (descr[0] != '<' && descr[0] != '>') || descr[1] != 'U') return 0;
+  const auto [end, code] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), width);
+  return code == std::errc() && end == descr.data() + descr.size() && width <= kMaxTextWidth ? width : 0;
 }
 
 }  // namespace
@@ -189,11 +217,13 @@ ir::Tensor decode_npy(std::span<const std::byte> bytes, const std::string& where
   const std::string code = header.descr.empty() ? "" : header.descr.substr(1);
   const auto* known =
       std::find_if(std::begin(kDescrs), std::end(kDescrs), [&](const Descr& d) { return code == d.code; });
-  if (known == std::end(kDescrs) || (order != '<' && order != '>' && order != '|' && order != '=')) {
-    fail(fmt::format("holds type '{}'; booleans, integers and floats of 16 to 64 bits are read",
+  const size_t characters = text_width(header.descr);
+  if (characters == 0 &&
+      (known == std::end(kDescrs) || (order != '<' && order != '>' && order != '|' && order != '='))) {
+    fail(fmt::format("holds type '{}'; booleans, integers, floats of 16 to 64 bits and text (U) are read",
                      header.descr));
   }
-  const size_t width = dtype_bytes(known->dtype);
+  const size_t width = characters > 0 ? 4 * characters : dtype_bytes(known->dtype);
   int64_t count = 0;
   try {
     count = ir::num_elements(header.shape);
@@ -205,6 +235,10 @@ ir::Tensor decode_npy(std::span<const std::byte> bytes, const std::string& where
       data.size() != static_cast<size_t>(count) * width) {
     fail(fmt::format("has {} bytes of data where its shape needs {} elements of {} bytes", data.size(), count,
                      width));
+  }
+  if (characters > 0) {
+    if (header.fortran && header.shape.size() > 1) fail("holds text in Fortran order; save it in C order");
+    return ir::Tensor::strings(header.shape, decode_npy_text(data, characters, order == '>'));
   }
   ir::Tensor tensor(known->dtype, header.shape);
   std::byte* out = tensor.mutable_data();
@@ -224,25 +258,23 @@ ir::Tensor read_npy(const std::string& path) {
 }
 
 std::vector<std::byte> encode_npy(const ir::Tensor& given) {
+  if (given.dtype() == DType::kString) {
+    const std::vector<std::string>& texts = given.string_values();
+    const size_t width = npy_text_width(texts);
+    std::vector<std::byte> bytes = begin_file(fmt::format("<U{}", width), given.shape());
+    const size_t begin = bytes.size();
+    bytes.resize(begin + texts.size() * width * 4);
+    encode_npy_text(texts, width, bytes.data() + begin);
+    return bytes;
+  }
   const ir::Tensor tensor = portable(given);
   const auto* known = std::find_if(std::begin(kDescrs), std::end(kDescrs),
                                    [&](const Descr& d) { return d.dtype == tensor.dtype(); });
-  std::string shape;
-  for (const int64_t extent : tensor.shape()) shape += fmt::format("{},", extent);
-  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
-                                   dtype_bytes(tensor.dtype()) == 1 ? '|' : '<', known->code, shape);
-  header.resize((kMagic.size() + 4 + header.size() + 1 + 63) / 64 * 64 - kMagic.size() - 4 - 1,
-                ' ');  // aligns the data
-  header += '\n';
-  std::string text(kMagic);
-  text += '\1';
-  text += '\0';
-  text += static_cast<char>(header.size() & 0xff);
-  text += static_cast<char>(header.size() >> 8);
-  text += header;
-  std::vector<std::byte> bytes(text.size() + tensor.bytes());
-  std::memcpy(bytes.data(), text.data(), text.size());
-  if (tensor.bytes() > 0) std::memcpy(bytes.data() + text.size(), tensor.data(), tensor.bytes());
+  std::vector<std::byte> bytes = begin_file(
+      fmt::format("{}{}", dtype_bytes(tensor.dtype()) == 1 ? '|' : '<', known->code), tensor.shape());
+  const size_t begin = bytes.size();
+  bytes.resize(begin + tensor.bytes());
+  if (tensor.bytes() > 0) std::memcpy(bytes.data() + begin, tensor.data(), tensor.bytes());
   return bytes;
 }
 

@@ -112,7 +112,9 @@ void strip_model(const std::string& path, const std::string& output) {
   pb::ModelProto model;
   if (file->bytes.size() > size_t{INT32_MAX} ||
       !model.ParseFromArray(file->bytes.data(), static_cast<int>(file->bytes.size())) || !model.has_graph()) {
-    throw Error(Code::kInvalidModel, fmt::format("{}: is no ONNX protobuf, or it is damaged", path));
+    throw Error(Code::kInvalidModel, fmt::format("{}: is no ONNX protobuf: it is truncated, damaged or of "
+                                                 "another kind; copy or export it again, whole",
+                                                 path));
   }
   model.clear_doc_string();
   model.clear_metadata_props();

@@ -27,6 +27,10 @@ double error_limit(DType dtype, double ordinary_error);
 Comparison compare(const Tensor& result, const Array& reference, double limit,
                    const std::vector<double>* element_bound = nullptr);
 
+// Every element agrees in class (NaN, or the same infinity) and none is a number: neither right nor wrong on
+// these inputs. `compare` calls that a failure; a gate with several kinds of inputs asks the other kinds.
+bool nothing_compared(const Comparison& comparison, const Tensor& result);
+
 // ONNX's own rule for node tests: |y-r| <= atol + rtol*|r| with NaN equal to NaN; integers exact.
 Comparison compare_onnx(const Tensor& result, const Tensor& expected, double rtol, double atol);
 

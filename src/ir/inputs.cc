@@ -76,6 +76,8 @@ double float_of(DType dtype, InputKind kind, Rng& random, int64_t low, int64_t h
     }
     case InputKind::kEdgeValues:
       return edge_value(dtype, random);
+    case InputKind::kPositive:
+      return 1 + random.uniform();
   }
   return 0;
 }
@@ -198,6 +200,8 @@ const char* input_kind_name(InputKind kind) {
       return "outliers";
     case InputKind::kEdgeValues:
       return "edge_values";
+    case InputKind::kPositive:
+      return "positive";
   }
   return "?";
 }

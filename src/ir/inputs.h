@@ -5,7 +5,17 @@
 
 namespace thrice::ir {
 
-enum class InputKind { kSmallIntegers, kNormal, kUniform, kHeavyTail, kWideRange, kOutliers, kEdgeValues };
+enum class InputKind {
+  kSmallIntegers,
+  kNormal,
+  kUniform,
+  kHeavyTail,
+  kWideRange,
+  kOutliers,
+  kEdgeValues,
+  kPositive  // [1, 2): inside the domain of roots and logarithms; for what the other kinds leave without a
+             // number
+};
 const char* input_kind_name(InputKind kind);
 
 // Floats by kind; integers uniform in [low, high) (bool: coin). Values are rounded to the dtype.

@@ -1,5 +1,9 @@
 #include "measure/check.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "measure/arguments.h"
 #include "measure/judge.h"
 
@@ -7,6 +11,8 @@ namespace thrice::measure {
 namespace {
 
 using ir::InputKind;
+
+constexpr size_t kPositiveRounds = 4;  // each a new seed
 
 struct Round {
   InputKind kind;
@@ -49,7 +55,11 @@ CheckResult check(backend::Device& device, backend::Stream& stream, const backen
   }
   Arguments arguments(device, stream, program, workload, launches, oracle.facts());
   std::byte poison{0xFF};
-  for (const Round& round : rounds_of(gate, seed, workload.graph)) {
+  std::vector<bool> compared(workload.graph.outputs.size(), false);
+  std::vector<Round> rounds = rounds_of(gate, seed, workload.graph);
+  const size_t usual = rounds.size();
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    const Round round = rounds[r];
     arguments.prepare(oracle.inputs(round.kind, round.seed), poison);
     for (const backend::RecordedLaunch& launch : arguments.launches()) stream.launch(launch);
     stream.synchronize();
@@ -63,6 +73,21 @@ CheckResult check(backend::Device& device, backend::Stream& stream, const backen
     result.reason = j.reason;
     if (!j.reason.empty()) return result;
     poison = poison == std::byte{0xFF} ? std::byte{0xA5} : std::byte{0xFF};
+    for (size_t o = 0; o < compared.size(); ++o) compared[o] = compared[o] || j.compared[o];
+    // A few results under a root or logarithm may be NaN whatever the usual kinds drew: then inputs inside
+    // its domain.
+    const bool all_compared = std::find(compared.begin(), compared.end(), false) == compared.end();
+    if (r + 1 >= usual && r + 1 == rounds.size() && !all_compared && rounds.size() < usual + kPositiveRounds)
+      rounds.push_back({InputKind::kPositive, seed + rounds.size() - usual});
+  }
+  const auto never = std::find(compared.begin(), compared.end(), false);
+  if (never != compared.end()) {
+    result.reason = fmt::format(
+        "output {}: no kind of inputs gave a number to compare, positive ones neither: every element is NaN, "
+        "infinite, or beyond "
+        "what the ordinary operator can compute",
+        never - compared.begin());
+    return result;
   }
   result.ok = true;
   return result;

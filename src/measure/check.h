@@ -43,9 +43,11 @@ struct CheckResult {
   double error = 0, error_limit = 0;  // the worst output's
   std::string reason;                 // empty when ok
 };
-// Runs the program's launches on the device for each input kind. Catches: wrong values, unwritten elements,
-// writes beyond a buffer (guard zones), changed inputs, NaN. Errors: kLaunchFailed, kOutOfMemory (the
-// device's); a wrong result is no error.
+// Runs the program's launches on the device for each input kind. Where all kinds of the gate leave an output
+// without a number (only NaN and infinities, which must agree), positive inputs are drawn too; an output that
+// still was never compared is wrong. Catches: wrong values, unwritten elements, writes beyond a buffer (guard
+// zones), changed inputs, NaN. Errors: kLaunchFailed, kOutOfMemory (the device's); a wrong result is no
+// error.
 CheckResult check(backend::Device& device, backend::Stream& stream, const backend::ProgramPtr& program,
                   const ir::Workload& workload, const artifact::LaunchPlan& launches, Oracle& oracle,
                   Gate gate, uint64_t seed);

@@ -25,9 +25,9 @@ bool holds_poison(const ir::Tensor& tensor, int64_t element, std::byte poison) {
   return true;
 }
 
-Judgement judge_output(const ir::Tensor& result, const Oracle::Case& answer, size_t o, ir::InputKind kind,
-                       std::byte poison) {
+Judgement judge_output(const ir::Tensor& result, const Oracle::Case& answer, size_t o, std::byte poison) {
   Judgement j;
+  j.compared = {result.size() == 0};
   if (can_show_poison(result.dtype(), poison))
     for (int64_t e = 0; e < result.size(); ++e)
       if (holds_poison(result, e, poison)) {
@@ -38,12 +38,13 @@ Judgement judge_output(const ir::Tensor& result, const Oracle::Case& answer, siz
   const std::vector<double>& bound = answer.bounds[o];
   const ir::Comparison c =
       ir::compare(result, *answer.outputs[o], answer.limits[o], bound.empty() ? nullptr : &bound);
+  // Inputs may make every element of the answer NaN or Inf. Then the classes are what is judged; other kinds
+  // judge the numbers.
+  if (ir::nothing_compared(c, result)) return j;
+  j.compared = {true};
   j.error = c.error;
   j.limit = answer.limits[o];
-  // Edge values may make every element of the answer NaN or Inf. Then the classes are what is judged (a
-  // differing class has an index); the other kinds judge the numbers.
-  const bool only_classes = kind == ir::InputKind::kEdgeValues && c.compared == 0 && c.worst_index < 0;
-  if (!c.ok && !only_classes)
+  if (!c.ok)
     j.reason = fmt::format("output {}: {} (error {:.3g}, limit {:.3g}; element {}: {:.9g}, expected {:.9g})",
                            o, c.reason, c.error, c.limit, c.worst_index, c.worst_value, c.worst_reference);
   return j;
@@ -61,13 +62,16 @@ Judgement judge(Arguments& arguments, const ir::Workload& workload, Oracle& orac
   worst.reason = arguments.damage(oracle.inputs(kind, seed));
   if (!worst.reason.empty()) return named(worst);
   std::vector<ir::Tensor> outputs;
+  std::vector<bool> compared;
   for (size_t o = 0; o < workload.graph.outputs.size(); ++o) outputs.push_back(arguments.output(o));
   const Oracle::Case& answer = oracle.answer(kind, seed, with_bounds);
   for (size_t o = 0; o < outputs.size(); ++o) {
-    const Judgement j = judge_output(outputs[o], answer, o, kind, poison);
+    const Judgement j = judge_output(outputs[o], answer, o, poison);
     if (!j.reason.empty()) return named(j);
-    if (o == 0 || !(j.error * worst.limit <= worst.error * j.limit)) worst = j;
+    compared.push_back(j.compared[0]);
+    if (worst.limit == 0 || !(j.error * worst.limit <= worst.error * j.limit)) worst = j;
   }
+  worst.compared = compared;
   return worst;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "measure/check.h"
 
@@ -10,8 +11,11 @@ namespace thrice::measure {
 class Arguments;
 
 struct Judgement {
-  std::string reason;           // empty = right
-  double error = 0, limit = 0;  // of the output that is worst relative to its limit
+  std::string reason;  // empty = right
+  double error = 0,
+         limit = 0;  // of the output that is worst relative to its limit; 0 and 0 where none was compared
+  std::vector<bool>
+      compared;  // by output: numbers were compared (or it has no element). Where not, classes agree
 };
 // Downloads what the launches left: guard zones, inputs, outputs. `poison` = what outputs held before. Waits
 // for the stream. The answer is computed here, after the candidate's last launch.

@@ -38,14 +38,15 @@ class BadModels(CommandLine):
 
     def test_empty(self):
         (self.here / "empty.onnx").touch()
-        self.optimize_refused(MODEL, ["empty.onnx"], "empty.onnx")
+        self.optimize_refused(MODEL, ["empty.onnx", "export it again"], "empty.onnx")
 
     def test_truncated(self):
         whole = self.model.read_bytes()
         for cut in (1, 2, 7, 20, len(whole) // 4, len(whole) // 2, len(whole) - 200, len(whole) - 20, len(whole) - 1):
             (self.here / "cut.onnx").write_bytes(whole[:cut])
             with self.subTest(cut=cut):
-                self.optimize_refused(MODEL, ["cut.onnx"], "cut.onnx")
+                self.optimize_refused(MODEL, ["cut.onnx", "again"] if cut > 20 else ["cut.onnx"], "cut.onnx")
+                self.refused(MODEL, ["cut.onnx", "again"] if cut > 20 else ["cut.onnx"], "strip", "cut.onnx", "out.onnx")
 
     def test_random_bytes(self):
         for seed in range(8):
@@ -244,6 +245,37 @@ class OnADevice(CommandLine):
         self.assertTrue(numpy.isnan(z[1]).all())
         self.assertFalse(numpy.isnan(z[[0, 3]]).any())
         self.assertTrue(numpy.isin(z[2], (0, numpy.inf)).all())
+
+    def test_text_in_and_out(self):
+        infos = [helper.make_tensor_value_info(name, TensorProto.STRING, ["n"]) for name in "abz"]
+        graph = helper.make_graph([helper.make_node("StringConcat", ["a", "b"], ["z"])], "text", infos[:2], infos[2:])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+        (self.here / "text.onnx").write_bytes(model.SerializeToString())
+        self.refused(UNSUPPORTED, ["StringConcat", "--allow-slow"], *self.optimize("text.onnx"))
+        code, _, err = self.thrice(*self.optimize("text.onnx", "--allow-slow"))
+        self.assertEqual(code, OK, err)
+        a, b = numpy.array(["", "caf\u00e9", "\U0001f642 "]), numpy.array(["x", "\u6f22\u5b57", "y"])
+        code, _, err = self.thrice("run", "out.thrice", "--device", self.device, "--input", "a=" + self.save("a.npy", a),
+                                   "--input", "b=" + self.save("b.npy", b), "--output", "results", "--check")
+        self.assertEqual(code, OK, err)
+        self.assertEqual(numpy.load(self.here / "results/out_0.npy").tolist(), [x + y for x, y in zip(a, b)])
+        self.refused(USAGE, ["'a'"], "run", "out.thrice", "--device", self.device, "--input",
+                     "a=" + self.save("numbers.npy", numpy.zeros(3, numpy.float32)))
+        self.refused(USAGE, ["bytes.npy", "S3"], "run", "out.thrice", "--device", self.device, "--input",
+                     "a=" + self.save("bytes.npy", a[:1].astype("S3")))
+
+    def test_a_result_without_a_number(self):
+        # NaN where NaN is right, and no number beside it: neither the check of one run nor the release calls that wrong.
+        write_model(self.here / "log.onnx", [helper.make_node("Sub", ["x", "y"], ["d"]), helper.make_node("Log", ["d"], ["z"])],
+                    {"x": [1], "y": [1]}, {"z": [1]})
+        code, _, err = self.thrice("optimize", "log.onnx", "--device", self.device, "--no-tune", "--output", "out.thrice")
+        self.assertEqual(code, OK, err)
+        one, two = self.save("one.npy", numpy.ones(1, numpy.float32)), self.save("two.npy", numpy.full(1, 2, numpy.float32))
+        for x, y, word in ((two, one, "right"), (one, two, "NaN and infinities agree"), (one, one, "NaN and infinities agree")):
+            code, out, err = self.thrice("run", "out.thrice", "--device", self.device, "--input", f"x={x}", "--input", f"y={y}",
+                                         "--check", "--bisect")
+            self.assertEqual(code, OK, out + err)
+            self.assertIn(word, out)
 
     def test_tensor_beyond_32_bit_indices(self):
         vast = [1 << 20, 1 << 20]

@@ -24,7 +24,9 @@ class Decoder {
 
   Model decode(pb::ModelProto& proto) {
     if (!proto.has_graph()) {
-      throw Error(Code::kInvalidModel, "the file holds no graph; it is not an ONNX model, or it is damaged");
+      throw Error(Code::kInvalidModel,
+                  "the file holds no graph: it is not an ONNX model, or it is damaged; export the model to "
+                  "ONNX again");
     }
     Model model;
     model.ir_version = proto.ir_version();
@@ -248,7 +250,7 @@ void parse(Proto& proto, std::span<const std::byte> bytes, const char* what) {
         Code::kInvalidModel,
         fmt::format(
             "{} of {} bytes is no ONNX protobuf: it is truncated, damaged, of another kind, or nested "
-            "more than 100 messages deep",
+            "more than 100 messages deep; copy or export it again, whole",
             what, bytes.size()));
   }
 }
@@ -260,7 +262,7 @@ Model decode_model(std::span<const std::byte> bytes, const DecodeOptions& option
     throw Error(Code::kInvalidModel, fmt::format("the model has {} bytes, more than the limit of {}",
                                                  bytes.size(), options.max_bytes));
   }
-  if (bytes.empty()) throw Error(Code::kInvalidModel, "the model file is empty");
+  if (bytes.empty()) throw Error(Code::kInvalidModel, "the model file is empty; copy or export it again");
   pb::ModelProto proto;
   parse(proto, bytes, "the model file");
   return Decoder(options).decode(proto);

@@ -34,6 +34,31 @@ TEST(Npy, RoundTrip) {
   EXPECT_EQ(decode_npy(encode_npy(ir::Tensor::scalar(DType::kBF16, 1.5)), "memory").dtype(), DType::kF32);
 }
 
+TEST(Npy, Text) {
+  const std::vector<std::string> words = {"", "abc", "\xC3\xA9\xE6\xBC\xA2\xF0\x9F\x99\x82",
+                                          "a b"};  // 2, 3 and 4 bytes
+  const std::vector<std::byte> bytes = encode_npy(ir::Tensor::strings({2, 2}, words));
+  EXPECT_EQ(bytes.size() % 64, 4 * 3 * 4u) << "four elements of three characters of four bytes";
+  const ir::Tensor back = decode_npy(bytes, "memory");
+  EXPECT_EQ(back.shape(), (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(back.string_values(), words);
+  EXPECT_EQ(decode_npy(encode_npy(ir::Tensor::strings({0}, {})), "memory").size(), 0);
+  // Cut, overlong and foreign bytes, a surrogate, and zeros at the end, which the type cannot hold.
+  const auto one = [](const std::string& text) {
+    return decode_npy(encode_npy(ir::Tensor::strings({1}, {text})), "memory").string_values()[0];
+  };
+  const std::string bad = "\xEF\xBF\xBD";
+  EXPECT_EQ(one("a\xC3"), "a" + bad);
+  EXPECT_EQ(one("\xC0\x80z"), bad + bad + "z");
+  EXPECT_EQ(one("\xFF"), bad);
+  EXPECT_EQ(one("\xED\xA0\x80"), bad + bad + bad);
+  EXPECT_EQ(one(std::string("a\0b\0", 4)), std::string("a\0b", 3));
+  const ir::Tensor big = decode_npy(file("{'descr': '>U1', 'fortran_order': False, 'shape': (2,), }\n",
+                                         std::string("\0\0\0A\x7F\xFF\xFF\xFF", 8)),
+                                    "memory");
+  EXPECT_EQ(big.string_values(), (std::vector<std::string>{"A", bad}));
+}
+
 TEST(Npy, FortranOrderAndBigEndian) {
   const ir::Tensor f = decode_npy(
       file("{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3), }\n", std::string("\1\4\2\5\3\6", 6)),
@@ -64,6 +89,10 @@ TEST(Npy, RefusesWhatItCannotRead) {
   EXPECT_TRUE(
       refuses(file("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }\n", "")));
   EXPECT_TRUE(refuses(file("{'descr': '<f4", "")));
+  for (const char* type : {"<U0", "<U", "<U1x", "|U1", "<U99999999999999999999", "<U4000000000", "|S4"})
+    EXPECT_TRUE(refuses(
+        file("{'descr': '" + std::string(type) + "', 'fortran_order': False, 'shape': (1,), }\n", "abcd")))
+        << type;
   EXPECT_TRUE(refuses(file("", "")));
 }
 

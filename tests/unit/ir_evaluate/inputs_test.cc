@@ -39,6 +39,8 @@ TEST(Inputs, KindsAreWhatTheySay) {
   EXPECT_EQ(e, (std::array<double, 3>{-4, 4, 0}));
   e = extremes(DType::kF32, InputKind::kUniform);
   EXPECT_TRUE(e[0] >= 0 && e[1] <= 1 && e[1] > 0.99);
+  e = extremes(DType::kF32, InputKind::kPositive);
+  EXPECT_TRUE(e[0] >= 1 && e[1] < 2);
   e = extremes(DType::kF32, InputKind::kWideRange);
   EXPECT_TRUE(e[1] > 1000 && e[1] <= 4096);
   EXPECT_GT(extremes(DType::kF32, InputKind::kOutliers)[1], 1e5);

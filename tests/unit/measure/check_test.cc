@@ -94,6 +94,58 @@ TEST_F(Check, ReadsBeyondItsInput) {
   expect_wrong(kernel_text("if (i < n) y[i] = (x[i] > 0 ? x[i] : 0) + 0 * x[i + 1];"), "output 0");
 }
 
+// y = sqrt(log(a + b * x)): NaN wherever a + b * x < 1.
+ir::Workload root_of_log(double a, double b) {
+  ir::Graph graph;
+  const ir::Type type{DType::kF32, {ir::Dim::symbol("n")}};
+  std::vector<ir::ValueId> v;
+  for (int k = 0; k < 5; ++k) v.push_back(graph.add_value(type));
+  graph.inputs = {v[0]};
+  graph.outputs = {v[4]};
+  graph.add_node(
+      {ir::Op::mul, {v[0], graph.add_constant(ir::Tensor::scalar(DType::kF32, b))}, {v[1]}, {}, -1, {}});
+  graph.add_node(
+      {ir::Op::add, {v[1], graph.add_constant(ir::Tensor::scalar(DType::kF32, a))}, {v[2]}, {}, -1, {}});
+  graph.add_node({ir::Op::log, {v[2]}, {v[3]}, {}, -1, {}});
+  graph.add_node({ir::Op::sqrt, {v[3]}, {v[4]}, {}, -1, {}});
+  return ir::extract(graph, ir::make_region(graph, {0, 1, 2, 3}));
+}
+
+class FewNumbers : public Check {};
+
+TEST_F(FewNumbers, PositiveInputsWhereTheUsualOnesLeaveNone) {
+  workload = root_of_log(-9, 10);  // a number from x = 1 on: never on uniform inputs
+  const std::string honest = "if (i < n) y[i] = sqrt(log(10 * x[i] - 9))";
+  const uint64_t seed = 3;
+  Oracle oracle(workload, ir::facts_at(workload.graph, {{"s0", 1}}));
+  ASSERT_LT(oracle.inputs(ir::InputKind::kNormal, seed)[0].as_double(0), 1)
+      << "the test needs a NaN on normal inputs";
+  const CheckResult r = run(kernel_text(honest + ";"), Gate::kScreening, 1);
+  EXPECT_TRUE(r.ok) << r.reason;
+  EXPECT_GT(r.error_limit, 0) << "the positive round is what was compared";
+  const CheckResult full = run(kernel_text(honest + ";"), Gate::kFull, 1);
+  EXPECT_TRUE(full.ok) << full.reason;
+  // What is wrong there is found there; what is no NaN where the reference is one is wrong at once.
+  const CheckResult off = run(kernel_text(honest + " * 1.001f;"), Gate::kScreening, 1);
+  EXPECT_FALSE(off.ok);
+  EXPECT_NE(off.reason.find("positive inputs"), std::string::npos) << off.reason;
+  const CheckResult all_nan =
+      run(kernel_text("if (i < n) y[i] = sqrt(-1 - x[i] * x[i]);"), Gate::kScreening, 1);
+  EXPECT_FALSE(all_nan.ok);
+  EXPECT_NE(all_nan.reason.find("positive inputs"), std::string::npos) << all_nan.reason;
+  const CheckResult no_nan =
+      run(kernel_text("if (i < n) y[i] = sqrt(fabs(log(fabs(10 * x[i] - 9))));"), Gate::kScreening, 1);
+  EXPECT_FALSE(no_nan.ok);
+  EXPECT_NE(no_nan.reason.find("normal inputs"), std::string::npos) << no_nan.reason;
+}
+
+TEST_F(FewNumbers, NothingIsProvedWithoutANumber) {
+  workload = root_of_log(-9, 0);  // NaN for every input
+  const CheckResult r = run(kernel_text("if (i < n) y[i] = NAN;"));
+  EXPECT_FALSE(r.ok);
+  EXPECT_NE(r.reason.find("no kind of inputs gave a number"), std::string::npos) << r.reason;
+}
+
 TEST(Ordinary, LongSumsAreAllowedTheirError) {
   ir::Graph graph;
   const ir::ValueId x = graph.add_value({DType::kF32, {2, 4096}}), y = graph.add_value({DType::kF32, {2}});
