@@ -22,7 +22,7 @@ struct LibraryProduct {
     return buffer == a || buffer == b || buffer == product || buffer == workspace;
   }
   std::string symbol() const;  // "cublaslt:f16:f32:nt:0:1:2:3"
-  // Inverse; nullopt for a plain kernel's symbol. Throws kCorrupt.
+  // Inverse; nullopt for other symbols. Throws kCorrupt.
   static std::optional<LibraryProduct> parse(const std::string& symbol);
   bool operator==(const LibraryProduct&) const = default;
 };

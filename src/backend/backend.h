@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -110,8 +111,9 @@ using DevicePtr = std::shared_ptr<Device>;
 struct BackendReport {
   std::string name;  // "opencl", "cuda", "null"
   bool available = false;
-  std::string reason;   // why not, and what to do
-  std::string without;  // an optional library that an available one lacks: "cuBLASLt: not found; ..."
+  std::string reason;  // why not, and what to do
+  std::map<std::string, std::string>
+      without;  // optional libraries that an available one lacks, and why: "cuDNN"
   std::vector<target::DeviceSpec> devices;
 };
 std::vector<BackendReport> list_backends();  // in the order of preference: cuda, opencl, null

@@ -33,7 +33,8 @@ nlohmann::json json_of(const target::DeviceSpec& d) {
           {"l2_bytes", d.l2_bytes},
           {"has_f64", d.has_f64},
           {"has_f16_arithmetic", d.has_f16_arithmetic},
-          {"cublaslt", d.cublaslt}};
+          {"cublaslt", d.cublaslt},
+          {"cudnn", d.cudnn}};
 }
 
 }  // namespace

@@ -81,14 +81,16 @@ int run(const Arguments& arguments) {
                  report::bytes(static_cast<double>(d.max_shared_bytes)),
                  report::bytes(static_cast<double>(d.memory_bytes)), d.has_f64 ? "yes" : "no"});
   fmt::print("{}", table.str({0, 1, 2}, 60));
+  for (const auto& b : backends) {
+    if (!b.available) fmt::print("no {}: {}\n", b.name, b.reason);
+    for (const auto& [library, reason] : b.without)
+      fmt::print("{} without {}: {}\n", b.name, library, reason);
+  }
   for (const auto& b : backends)
-    if (!b.available)
-      fmt::print("no {}: {}\n", b.name, b.reason);
-    else if (!b.without.empty())
-      fmt::print("{} without {}\n", b.name, b.without);
-  for (const auto& b : backends)
-    for (const auto& d : b.devices)
+    for (const auto& d : b.devices) {
       if (!d.cublaslt.empty()) fmt::print("{} calls cuBLASLt {}\n", d.id, d.cublaslt);
+      if (!d.cudnn.empty()) fmt::print("{} calls cuDNN {}\n", d.id, d.cudnn);
+    }
   fmt::print("now:\n");
   for (const std::string& line : report::live_lines(now, &before)) fmt::print("{}\n", line);
   return 0;

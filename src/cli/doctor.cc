@@ -41,14 +41,24 @@ std::vector<Finding> examine(const flow::Settings& settings) {
     findings.push_back({b.name + " device", b.available, b.name == "opencl", b.available ? devices : b.reason,
                         b.available ? "" : remedy});
   }
+  const auto rival = [&](const backend::BackendReport& b, const target::DeviceSpec& d,
+                         const std::string& name, const std::string& version, const std::string& package) {
+    const bool is_there = !version.empty();
+    const auto reason = b.without.find(name);
+    findings.push_back(
+        {fmt::format("{} on {}", name, d.id), is_there, false,
+         is_there || reason == b.without.end() ? version : reason->second,
+         is_there ? ""
+                  : fmt::format("pip install {}, and put its lib folder on LD_LIBRARY_PATH: the tuner "
+                                "then has it as a rival",
+                                package)});
+  };
   for (const auto& b : backends)
-    for (const auto& d : b.devices)
-      if (d.api == target::Api::kCuda)
-        findings.push_back({"cuBLASLt on " + d.id, !d.cublaslt.empty(), false,
-                            d.cublaslt.empty() ? b.without : d.cublaslt,
-                            d.cublaslt.empty() ? "pip install nvidia-cublas, and put its lib folder on "
-                                                 "LD_LIBRARY_PATH: the tuner then has it as a rival"
-                                               : ""});
+    for (const auto& d : b.devices) {
+      if (d.api != target::Api::kCuda) continue;
+      rival(b, d, "cuBLASLt", d.cublaslt, "nvidia-cublas");
+      rival(b, d, "cuDNN", d.cudnn, "nvidia-cudnn-cu13");
+    }
   const bool has_nvrtc = can_open("libnvrtc.so.13") || can_open("libnvrtc.so.12");
   findings.push_back(
       {"NVRTC (builds CUDA kernels)", has_nvrtc, false, has_nvrtc ? "found" : "not on the library path",

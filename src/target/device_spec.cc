@@ -43,7 +43,8 @@ std::string DeviceSpec::key() const {
       .add(optin_shared_bytes)
       .add(max_alloc_bytes);
   h.add(l2_bytes).add(int64_t{warp_size}).add(int64_t{registers_per_block});
-  h.add(int64_t{has_f64}).add(int64_t{has_f16_arithmetic}).add(int64_t{has_int64_atomics}).add(cublaslt);
+  h.add(int64_t{has_f64}).add(int64_t{has_f16_arithmetic}).add(int64_t{has_int64_atomics});
+  h.add(cublaslt).add(cudnn);
   return h.hex();
 }
 

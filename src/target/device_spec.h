@@ -28,6 +28,7 @@ struct DeviceSpec {
   int registers_per_block = 65536;
   bool has_f64 = false, has_f16_arithmetic = false, has_int64_atomics = false;
   std::string cublaslt;      // version of the cuBLASLt that launches may call ("13.1.0"); "" = none
+  std::string cudnn;         // of the cuDNN ("9.10.2")
   double bandwidth_gbs = 0;  // measured or datasheet; 0 = unknown
   double f32_gflops = 0;     // peak; 0 = unknown
   std::string peaks_source;  // "datasheet", "probe 2026-11-30", "" = unknown

@@ -245,6 +245,7 @@ class FamilyRunner {
     gpu.has_f64 = gpu.has_f16_arithmetic = gpu.has_int64_atomics = true;
     gpu.max_alloc_bytes = gpu.memory_bytes = int64_t{16} << 30;
     gpu.cublaslt = "13.1.0";
+    gpu.cudnn = "9.10.2";
     return gpu;
   }
 

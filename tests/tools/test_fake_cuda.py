@@ -28,7 +28,7 @@ class FakeCuda(CommandLine):
         (self.here / "script").write_text(script)
         self.environment = self.environment | {"LD_LIBRARY_PATH": str(fake), "FAKE_CUDA_SCRIPT": str(self.here / "script"),
                                                "THRICE_NVRTC": str(EXECUTABLE.parent / "fake_cuda" / "libnvrtc.so.12"),
-                                               "THRICE_CUBLASLT": "off"}
+                                               "THRICE_CUBLASLT": "off", "THRICE_CUDNN": "off"}
 
     def listed(self):
         code, out, err = self.thrice("devices")

@@ -2,13 +2,12 @@
 // the heuristic).
 #include "backend/cuda/cublaslt.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <thrice/status.h>
 
 #include <algorithm>
-#include <cstring>
+
+#include "base/shared_library.h"
 
 namespace thrice::backend::cuda {
 namespace {
@@ -76,14 +75,8 @@ struct LtApi {
                 size_t workspace_bytes, CUstream) = nullptr;
 };
 
-template <class F>
-bool find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  return function != nullptr;
-}
-
-bool find_all(void* library, LtApi& a) {
-#define THRICE_LT_FIND(name) find(library, "cublasLt" #name, a.name)
+bool find_all(SharedLibrary& library, LtApi& a) {
+#define THRICE_LT_FIND(name) library.find("cublasLt" #name, a.name)
   return THRICE_LT_FIND(GetVersion) && THRICE_LT_FIND(GetCudartVersion) && THRICE_LT_FIND(Create) &&
          THRICE_LT_FIND(Destroy) && THRICE_LT_FIND(MatmulDescCreate) && THRICE_LT_FIND(MatmulDescDestroy) &&
          THRICE_LT_FIND(MatmulDescSetAttribute) && THRICE_LT_FIND(MatrixLayoutCreate) &&
@@ -96,33 +89,25 @@ bool find_all(void* library, LtApi& a) {
 
 struct Opened {
   LtApi a;
-  std::string version;
-  std::string reason =
-      "libcublasLt.so.13 or .12 not found; install CUDA's cuBLAS, or set THRICE_CUBLASLT to the library";
+  std::string version, reason;
 
   explicit Opened(int driver_version) {
-    const char* named = getenv("THRICE_CUBLASLT");
-    std::vector<std::string> paths{"libcublasLt.so.13", "libcublasLt.so.12",
-                                   "/usr/local/cuda/lib64/libcublasLt.so.13",
-                                   "/usr/local/cuda/lib64/libcublasLt.so.12"};
-    if (named && *named) {
-      paths = {named};
-      reason = fmt::format("THRICE_CUBLASLT is '{}', which is no library that can be opened", named);
-      if (std::strcmp(named, "off") == 0) {
-        paths.clear();
-        reason = "switched off by THRICE_CUBLASLT";
-      }
-    }
-    for (const std::string& path : paths)
+    const LibraryPaths choice =
+        library_paths("THRICE_CUBLASLT",
+                      {"libcublasLt.so.13", "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so.13",
+                       "/usr/local/cuda/lib64/libcublasLt.so.12"},
+                      "libcublasLt.so.13 or .12 not found; install CUDA's cuBLAS");
+    reason = choice.reason;
+    for (const std::string& path : choice.paths)
       if (try_open(path, driver_version)) return;
   }
 
   bool try_open(const std::string& path, int driver_version) {
-    void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);  // never closed: others may use it too
+    SharedLibrary library(path);
     if (!library) return false;
     LtApi found;
     if (!find_all(library, found)) {
-      reason = path + " lacks functions of cuBLASLt 12; update it";
+      reason = fmt::format("{} lacks {}; update it to cuBLASLt 12", path, library.missing());
       return false;
     }
     if (const auto made_for = static_cast<int>(found.GetCudartVersion() / 1000);
@@ -287,17 +272,14 @@ std::shared_ptr<const CublasltProduct::Choice> CublasltProduct::choice(
 
 void CublasltProduct::enqueue(const artifact::Launch& launch, const std::vector<CUdeviceptr>& addresses,
                               size_t workspace_bytes, CUstream stream) const {
-  const auto at = [&](int buffer) {
-    if (static_cast<size_t>(buffer) >= addresses.size())
-      throw Error(Code::kInternal,
-                  fmt::format("'{}' names a buffer that its launch lacks", product_.symbol()));
-    return addresses[static_cast<size_t>(buffer)];
-  };
   if (launch.extents.size() != ProductExtents::kCount)
     throw Error(Code::kInternal,
                 fmt::format("'{}' was given {} integers", product_.symbol(), launch.extents.size()));
-  const CUdeviceptr a = at(product_.a), b = at(product_.b), d = at(product_.product),
-                    workspace = at(product_.workspace);
+  const std::string symbol = product_.symbol();
+  const CUdeviceptr a = buffer_at(addresses, product_.a, symbol),
+                    b = buffer_at(addresses, product_.b, symbol),
+                    d = buffer_at(addresses, product_.product, symbol),
+                    workspace = buffer_at(addresses, product_.workspace, symbol);
   std::vector<int64_t> key(launch.extents.begin(), launch.extents.end());
   if (key[ProductExtents::kDepth] == 0) {
     const auto count = static_cast<size_t>(key[ProductExtents::kBatches] * key[ProductExtents::kRows] *
@@ -306,9 +288,7 @@ void CublasltProduct::enqueue(const artifact::Launch& launch, const std::vector<
                         context_->spec.id + ": clearing an empty product");
     return;
   }
-  int64_t alignment = kAligned;
-  while (((a | b | d) & static_cast<CUdeviceptr>(alignment - 1)) != 0) alignment /= 2;
-  key.push_back(alignment);
+  key.push_back(alignment_of({a, b, d}, kAligned));
   key.push_back(static_cast<int64_t>(workspace_bytes));
   const std::shared_ptr<const Choice> c = choice(key);
   const bool is_double = product_.dtype == DType::kF64;

@@ -2,14 +2,10 @@
 // (artifact/library_product.h).
 #pragma once
 #include <map>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <vector>
 
-#include "artifact/kernel.h"
 #include "artifact/library_product.h"
-#include "backend/cuda/context.h"
+#include "backend/cuda/library_call.h"
 
 namespace thrice::backend::cuda {
 
@@ -18,19 +14,15 @@ namespace thrice::backend::cuda {
 // toolkit's usual folder; libcublasLt.so.13, then .12.
 std::string cublaslt_version(int driver_version, std::string* reason = nullptr);
 
-// One product of a program, for any extents. Thread-safe.
-class CublasltProduct {
+class CublasltProduct : public LibraryCall {
  public:
   // Throws kUnsupported where there is no library. The context is current.
   CublasltProduct(const ContextPtr& context, const artifact::LibraryProduct& product);
-  ~CublasltProduct();
-
-  // Puts the product on the stream, which may be capturing; `addresses` and `bytes` of the launch's buffers.
-  // The context is current. Throws kLaunchFailed. Chooses the algorithm when it meets extents for the first
-  // time; after that it asks the library for nothing but the launch.
+  ~CublasltProduct() override;
   void enqueue(const artifact::Launch& launch, const std::vector<CUdeviceptr>& addresses,
-               size_t workspace_bytes, CUstream stream) const;
-  const artifact::LibraryProduct& what() const { return product_; }
+               size_t workspace_bytes, CUstream stream) const override;
+  bool uses(int buffer) const override { return product_.uses(buffer); }
+  int workspace() const override { return product_.workspace; }
 
  private:
   struct Handle;

@@ -8,6 +8,7 @@
 
 #include "backend/cuda/buffer.h"
 #include "backend/cuda/cublaslt.h"
+#include "backend/cuda/cudnn.h"
 #include "backend/cuda/nvrtc.h"
 #include "backend/cuda/program.h"
 #include "backend/cuda/stream.h"
@@ -61,6 +62,7 @@ target::DeviceSpec describe(const Api& a, CUdevice device, int index) {
   spec.registers_per_block = attribute(a, device, kMaxRegistersPerBlock);
   spec.optin_shared_bytes = attribute(a, device, kMaxSharedPerBlockOptin);
   spec.cublaslt = cublaslt_version(version);
+  spec.cudnn = cudnn_version(version);
   spec.has_f64 = spec.has_f16_arithmetic = spec.has_int64_atomics = true;
   return spec;
 }
@@ -131,7 +133,8 @@ BackendReport report() {
   int version = 0;
   std::string missing;
   a->DriverGetVersion(&version);
-  if (r.available && cublaslt_version(version, &missing).empty()) r.without = "cuBLASLt: " + missing;
+  if (r.available && cublaslt_version(version, &missing).empty()) r.without["cuBLASLt"] = missing;
+  if (r.available && cudnn_version(version, &missing).empty()) r.without["cuDNN"] = missing;
   r.reason = r.available ? nvrtc_missing() : "the NVIDIA driver is there, but shows no card";
   return r;
 }

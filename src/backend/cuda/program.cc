@@ -4,8 +4,8 @@
 #include <thrice/status.h>
 
 #include <algorithm>
-#include <optional>
 
+#include "artifact/library_symbol.h"
 #include "target/architecture.h"
 
 namespace thrice::backend::cuda {
@@ -52,18 +52,14 @@ std::shared_ptr<CudaProgram> load(const ContextPtr& context, const artifact::Ker
                             binary.architecture, c.spec.architecture));
   if (binary.bytes.empty()) throw Error(Code::kCorrupt, c.spec.id + ": an empty program binary");
   const Use use(c);
-  std::vector<std::optional<artifact::LibraryProduct>> products;
-  for (const std::string& name : names) products.push_back(artifact::LibraryProduct::parse(name));
-  const bool has_kernels =
-      std::any_of(products.begin(), products.end(), [](const auto& product) { return !product; });
+  const bool has_kernels = !std::all_of(names.begin(), names.end(), artifact::is_library_symbol);
   CUmodule module = has_kernels ? load_module(c, binary) : nullptr;
   auto program = std::make_shared<CudaProgram>(context, module);
-  for (size_t i = 0; i < names.size(); ++i) {
-    const std::string& name = names[i];
+  for (const std::string& name : names) {
     CudaProgram::Kernel kernel;
     kernel.name = name;
-    if (products[i]) {
-      kernel.product = std::make_shared<CublasltProduct>(context, *products[i]);
+    kernel.call = make_library_call(context, name);
+    if (kernel.call) {
       program->kernels.push_back(std::move(kernel));
       continue;
     }

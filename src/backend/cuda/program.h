@@ -1,8 +1,8 @@
-// Loaded CUDA modules, and the library products among their kernels.
+// Loaded CUDA modules, and the calls into libraries among their kernels.
 #pragma once
 #include "backend/backend.h"
 #include "backend/cuda/context.h"
-#include "backend/cuda/cublaslt.h"
+#include "backend/cuda/library_call.h"
 
 namespace thrice::backend::cuda {
 
@@ -15,7 +15,7 @@ class CudaProgram : public Program {
     std::string name;
     CUfunction handle = nullptr;
     int registers = -1, spill_bytes = -1, static_shared_bytes = 0;
-    std::shared_ptr<const CublasltProduct> product;  // in place of the handle
+    std::shared_ptr<const LibraryCall> call;  // in place of the handle
   };
   const Kernel& kernel(int index) const;  // throws kInternal out of range
   std::vector<Kernel> kernels;

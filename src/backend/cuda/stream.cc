@@ -48,7 +48,7 @@ const CudaProgram& program_of(const RecordedLaunch& launch) {
   return *program;
 }
 
-// One launch with the memory that its arguments lie in: a kernel, or a library's product.
+// One launch with the memory that its arguments lie in: a kernel, or a call into a library.
 struct Prepared {
   const CudaProgram::Kernel* kernel = nullptr;
   KernelNodeParams node{};
@@ -56,7 +56,7 @@ struct Prepared {
   std::vector<void*> pointers;
   bool empty = false;
   const artifact::Launch* launch = nullptr;  // of the record
-  size_t workspace_bytes = 0;                // of a product
+  size_t workspace_bytes = 0;                // of a call
 
   // Refers to `recorded`.
   Prepared(const Context& c, const RecordedLaunch& recorded) : launch(&recorded.launch) {
@@ -82,8 +82,8 @@ struct Prepared {
                               kernel->name, l.dynamic_shared_bytes + kernel->static_shared_bytes,
                               c.shared_optin_bytes));
     for (const BufferSpan& span : recorded.buffers) values.push_back(address(c, span));
-    if (kernel->product) {
-      const auto workspace = static_cast<size_t>(kernel->product->what().workspace);
+    if (kernel->call) {
+      const auto workspace = static_cast<size_t>(kernel->call->workspace());
       if (workspace < recorded.buffers.size()) workspace_bytes = recorded.buffers[workspace].bytes;
       return;
     }
@@ -95,7 +95,7 @@ struct Prepared {
             pointers.data(), nullptr};
   }
   void enqueue(const Context& c, CUstream stream) const {
-    if (kernel->product) return kernel->product->enqueue(*launch, values, workspace_bytes, stream);
+    if (kernel->call) return kernel->call->enqueue(*launch, values, workspace_bytes, stream);
     const CUresult code =
         c.api.LaunchKernel(node.func, node.grid_x, node.grid_y, node.grid_z, node.block_x, node.block_y,
                            node.block_z, node.shared_bytes, stream, node.params, nullptr);
@@ -133,8 +133,8 @@ class CudaReplay : public Replay {
     launches_[index].buffers[argument] = span;
     if (prepared_[index].values[argument] == value) return;
     prepared_[index].values[argument] = value;
-    const auto& product = prepared_[index].kernel->product;
-    if (!product || product->what().uses(static_cast<int>(argument))) changed_[index] = 1;
+    const auto& call = prepared_[index].kernel->call;
+    if (!call || call->uses(static_cast<int>(argument))) changed_[index] = 1;
   }
 
   void launch(CUstream stream) {
@@ -144,7 +144,7 @@ class CudaReplay : public Replay {
       if (!changed_[i] || !nodes_[i]) continue;
       const std::string doing =
           fmt::format("{}: exchanging a buffer of kernel {}", context_->spec.id, prepared_[i].kernel->name);
-      if (!prepared_[i].kernel->product) {
+      if (!prepared_[i].kernel->call) {
         a.check(a.GraphExecKernelNodeSetParams(exec_, nodes_[i], &prepared_[i].node), doing);
       } else if (const Captured child(*this, i);
                  a.GraphExecChildGraphNodeSetParams(exec_, nodes_[i], child.graph) != kCuSuccess) {
@@ -190,7 +190,7 @@ class CudaReplay : public Replay {
       const std::string doing =
           fmt::format("{}: adding kernel {} to a graph", context_->spec.id, p.kernel->name);
       const CUgraphNode* before = last ? &last : nullptr;
-      if (p.kernel->product) {
+      if (p.kernel->call) {
         if (!capturing_)
           a.check(a.StreamCreate(&capturing_, kStreamNonBlocking), context_->spec.id + ": making a stream");
         const Captured child(*this, i);

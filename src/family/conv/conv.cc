@@ -5,15 +5,16 @@
 
 #include <algorithm>
 
+#include "family/conv/conv_library.h"
 #include "family/conv/conv_problem.h"
 
 namespace thrice::family {
 
 namespace {
 
-constexpr const char* kTactics[] = {"naive",   "implicit",  "implicit_mma", "pointwise",      "dot",
-                                    "direct",  "depthwise", "subpixel",     "subpixel_tiled", "subpixel_mma",
-                                    "cublaslt"};
+constexpr const char* kTactics[] = {"naive",    "implicit",  "implicit_mma", "pointwise",      "dot",
+                                    "direct",   "depthwise", "subpixel",     "subpixel_tiled", "subpixel_mma",
+                                    "cublaslt", "cudnn"};
 
 // The kernel of gemm.h behind a tactic; "" = none.
 std::string gemm_tactic(const std::string& tactic) {
@@ -35,7 +36,7 @@ Gemm gemm_of(const ProgramDraft& draft, const ConvProblem& conv, const std::stri
 
 // Reasons of the convolution itself against a tactic.
 Refusal refuse_structure(const ConvProblem& conv, const std::string& tactic) {
-  if (tactic == "naive") return std::nullopt;
+  if (tactic == "naive" || tactic == "cudnn") return std::nullopt;
   if (tactic.rfind("subpixel", 0) == 0) {
     if (!conv.is_subpixel())
       return "taps overlap or leave gaps: only a transposed convolution whose stride is its kernel, "
@@ -118,6 +119,7 @@ std::vector<std::pair<std::string, int64_t>> default_values(const ProgramDraft& 
                                                             const std::string& tactic, const Facts& facts,
                                                             const DeviceSpec& device) {
   if (tactic == "naive") return {{"threads", device.is_cpu ? 64 : 256}};
+  if (tactic == "cudnn") return default_conv_library();
   if (tactic == "direct") return default_direct(conv_size(conv, facts), device);
   if (tactic == "depthwise") return default_depthwise(conv, conv_size(conv, facts), device);
   return default_gemm(gemm_tactic(tactic), gemm_size(gemm_of(draft, conv, tactic), facts), device);
@@ -125,6 +127,7 @@ std::vector<std::pair<std::string, int64_t>> default_values(const ProgramDraft& 
 
 std::vector<artifact::Parameter> parameters_of(const std::string& tactic, const DeviceSpec& device) {
   if (tactic == "naive") return {{"threads", {32, 64, 128, 256}}};
+  if (tactic == "cudnn") return conv_library_parameters();
   if (tactic == "direct")
     return {{"reg_m", {1, 2, 3, 4, 5, 6, 8, 10, 12}},
             {"reg_v", {1, 2, 3, 4}},
@@ -182,6 +185,7 @@ class Conv final : public Family {
     const ConvProblem conv = make_conv(workload);
     if (auto refusal = refuse_structure(conv, s.tactic)) return refusal;
     if (s.tactic == "naive") return refuse_device(workload, device, s.get("threads"), 0);
+    if (s.tactic == "cudnn") return refuse_conv_library(workload, conv, s, device);
     if (const std::string gemm = gemm_tactic(s.tactic); !gemm.empty()) {
       const ProgramDraft draft(workload);
       Schedule inner = s;
@@ -238,6 +242,8 @@ class Conv final : public Family {
                 is_cpu);
     } else if (schedule.tactic == "naive") {
       draft.kernels.push_back(emit_conv_naive(draft, conv, schedule));
+    } else if (schedule.tactic == "cudnn") {
+      emit_conv_library(draft, conv, schedule);
     } else if (schedule.tactic == "direct") {
       draft.kernels.push_back(emit_conv_direct(draft, conv, schedule));
     } else if (schedule.tactic == "depthwise") {

@@ -2,7 +2,7 @@
 // and padding, with fused prologue, bias and epilogue. Tactics: naive (one thread an element) | implicit
 // (tiled product, both languages) | pointwise (1x1 as a product by vectors) | dot (1x1 on one position) |
 // direct (register tiles over channels x row) | depthwise | subpixel and subpixel_tiled (conv_transpose whose
-// stride is its kernel).
+// stride is its kernel) | cublaslt and cudnn (a vendor's library where the device has it).
 #pragma once
 #include "family/family.h"
 

@@ -2,7 +2,7 @@
 // reads it at wrong places, operands offered that do not lie as matrices. The library is played by the host,
 // the epilogue's kernel runs on the test device: a card with cuBLASLt runs the tactic in the tests beside it.
 #include "artifact/library_product.h"
-#include "cross/heavy/schedules.h"
+#include "cross/heavy/library_player.h"
 
 namespace thrice::testing {
 namespace {
@@ -11,8 +11,6 @@ using artifact::LibraryProduct;
 using artifact::ProductExtents;
 using ir::Dim;
 using ir::Op;
-
-target::DeviceSpec card() { return FamilyRunner::gpu_spec("sm_90a"); }
 
 // The product as the description says it, in double, on buffers held as tensors.
 void play(const LibraryProduct& p, const std::vector<int32_t>& extents, std::vector<ir::Tensor>& buffers) {
@@ -35,56 +33,17 @@ void play(const LibraryProduct& p, const std::vector<int32_t>& extents, std::vec
       }
 }
 
-// Runs the tactic with the host as the library and compares with float64; results of the kernel and its
-// parts.
 void check_played(Builder& builder, const family::Family& f, const std::vector<ir::Bindings>& bindings,
                   size_t kernels, ir::InputKind kind = ir::InputKind::kSmallIntegers, double limit = 0) {
-  auto& runner = FamilyRunner::instance();
-  const ir::Workload w = builder.workload();
-  SCOPED_TRACE(ir::print(w.graph));
-  const artifact::Schedule s{std::string(f.name()), "cublaslt", {{"algorithm", 3}, {"workspace_mib", 32}}};
-  ASSERT_EQ(f.illegal(w, s, card()).value_or(""), "");
-  const family::ProgramText text = f.emit(w, s, card());
-  ASSERT_EQ(text.kernels.size(), kernels) << text.text;
-  const auto product = LibraryProduct::parse(text.kernels[0]);
-  ASSERT_TRUE(product.has_value());
-  for (const auto& b : bindings) {
-    SCOPED_TRACE(FamilyRunner::bindings_text(b));
-    const std::vector<ir::Tensor> inputs = ir::make_inputs(w.graph, b, kind, 7);
-    const auto facts = FamilyRunner::facts_of(inputs);
-    const artifact::LaunchPlan plan = f.launch(w, s, facts);
-    ASSERT_EQ(plan.launches.size(), kernels);
-    ASSERT_EQ(plan.launches[0].extents.size(), size_t{ProductExtents::kCount});
-    EXPECT_EQ(plan.launches[0].extents[ProductExtents::kAlgorithm], 3);
-    EXPECT_EQ(plan.temporary_bytes.back(), int64_t{32} << 20);
-    const std::vector<ir::Fact> bound = ir::bind(w.graph, facts);
-    std::vector<ir::Tensor> buffers;
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (!ir::is_shape_input(w, i)) buffers.push_back(inputs[i]);
-    const size_t first_output = buffers.size();
-    const auto room = [&](DType dtype, std::vector<int64_t> shape) {
-      ir::Tensor t(dtype, std::move(shape));
-      t.mutable_data();
-      buffers.push_back(std::move(t));
-    };
-    for (const ir::ValueId v : w.graph.outputs)
-      room(bound[static_cast<size_t>(v)].type.dtype,
-           ir::static_shape(bound[static_cast<size_t>(v)].type.shape));
-    if (kernels == 2)
-      room(product->result, {plan.temporary_bytes[0] / static_cast<int64_t>(dtype_bytes(product->result))});
-    EXPECT_EQ(static_cast<size_t>(product->workspace), buffers.size());
-    if (plan.launches[0].grid[0] > 0) play(*product, plan.launches[0].extents, buffers);
-    if (kernels == 2) runner.run_kernel(text, 1, plan.launches[1], buffers);
-    std::vector<ir::ArrayPtr> arrays;
-    for (const auto& t : inputs) arrays.push_back(ir::to_array(t));
-    const auto reference = ir::evaluate_graph(w.graph, arrays);
-    for (size_t o = 0; o < reference.size(); ++o) {
-      const ir::Tensor& got = buffers[first_output + o];
-      const ir::Comparison c =
-          ir::compare(got, *reference[o], limit >= 0 ? limit : ir::error_limit(got.dtype(), -1));
-      EXPECT_TRUE(c.ok || got.size() == 0) << "output " << o << ": " << c.reason << "\n" << text.text;
-    }
-  }
+  const auto parse = [](const std::string& symbol) -> PlayedCall {
+    const LibraryProduct p = LibraryProduct::parse(symbol).value();
+    return {p.result, p.workspace, [p](const auto& extents, auto& buffers) {
+              ASSERT_EQ(extents.size(), size_t{ProductExtents::kCount});
+              play(p, extents, buffers);
+            }};
+  };
+  check_played_call(builder, f, "cublaslt", parse, ProductExtents::kAlgorithm, bindings, kernels, kind,
+                    limit);
 }
 
 TEST(LibraryProduct, PlainProductsOfEveryTransposeAndBatch) {
@@ -156,8 +115,8 @@ TEST(LibraryProduct, RefusesWhatNoLibraryTakes) {
   {
     Builder b;
     product(b, {4, 4}, {4, 4});
-    EXPECT_EQ(refusal(b, card()), "");
-    target::DeviceSpec bare = card();
+    EXPECT_EQ(refusal(b, library_card()), "");
+    target::DeviceSpec bare = library_card();
     bare.cublaslt.clear();
     EXPECT_NE(refusal(b, bare).find("no cuBLASLt"), std::string::npos);
     bare.api = target::Api::kOpenCL;
@@ -168,18 +127,18 @@ TEST(LibraryProduct, RefusesWhatNoLibraryTakes) {
                              {{5, 4, 4}, {5, 5, 4, 4}}}) {
     Builder b;
     product(b, x, y);
-    EXPECT_NE(refusal(b, card()).find("broadcast"), std::string::npos) << ir::shape_str(x);
+    EXPECT_NE(refusal(b, library_card()).find("broadcast"), std::string::npos) << ir::shape_str(x);
   }
   {
     Builder b;
     const auto a = b.op(Op::transpose, {b.f32({4, 4})}, {{"perm", std::vector<int64_t>{1, 0}}});
     b.output(b.op(Op::matmul, {a, b.f32({4, 4})}));
-    EXPECT_NE(refusal(b, card()).find("prologue"), std::string::npos);
+    EXPECT_NE(refusal(b, library_card()).find("prologue"), std::string::npos);
   }
   {
     Builder b;
     b.output(b.op(Op::matmul, {b.input(DType::kI32, {4, 4}), b.input(DType::kI32, {4, 4})}));
-    EXPECT_NE(refusal(b, card()).find("i32"), std::string::npos);
+    EXPECT_NE(refusal(b, library_card()).find("i32"), std::string::npos);
   }
 }
 

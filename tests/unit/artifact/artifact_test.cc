@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "artifact/kernel.h"
+#include "artifact/library_convolution.h"
 #include "artifact/library_product.h"
 #include "artifact/measurement.h"
 #include "artifact/plan.h"
@@ -116,14 +117,29 @@ TEST(LibraryProduct, SymbolsComeBackAndDamagedOnesDoNotPass) {
   EXPECT_EQ(p.symbol(), "cublaslt:bf16:f32:nt:1:0:12:3");
   EXPECT_EQ(LibraryProduct::parse(p.symbol()), p);
   EXPECT_EQ(LibraryProduct::parse("matmul_tiled"), std::nullopt);
+  EXPECT_EQ(LibraryProduct::parse("cudnn:f32:2:0:1:2:3"), std::nullopt);
   EXPECT_TRUE(p.uses(12));
   EXPECT_FALSE(p.uses(2));
   for (const char* text :
-       {"cublaslt:", "cudnn:f32:f32:nn:0:1:2:3", "cublaslt:f32:f32:nn:0:1:2", "cublaslt:f32:f32:nn:0:1:2:3:4",
+       {"cublaslt:", "cublaslt:f32:f32:nn:0:1:2", "cublaslt:f32:f32:nn:0:1:2:3:4",
         "cublaslt:i32:i32:nn:0:1:2:3", "cublaslt:f32:f16:nn:0:1:2:3", "cublaslt:f99:f32:nn:0:1:2:3",
         "cublaslt:f32:f32:nx:0:1:2:3", "cublaslt:f32:f32:n:0:1:2:3", "cublaslt:f32:f32:nn:-1:1:2:3",
         "cublaslt:f32:f32:nn::1:2:3", "cublaslt:f32:f32:nn:0:1:2:99999"})
     expect_corrupt([&] { LibraryProduct::parse(text); });
+}
+
+TEST(LibraryConvolution, SymbolsComeBackAndDamagedOnesDoNotPass) {
+  const LibraryConvolution c{3, 1, 0, 12, 4};
+  EXPECT_EQ(c.symbol(), "cudnn:f32:3:1:0:12:4");
+  EXPECT_EQ(LibraryConvolution::parse(c.symbol()), c);
+  EXPECT_EQ(LibraryConvolution::parse("conv_naive"), std::nullopt);
+  EXPECT_EQ(LibraryConvolution::parse("cublaslt:f32:f32:nn:0:1:2:3"), std::nullopt);
+  EXPECT_TRUE(c.uses(12));
+  EXPECT_FALSE(c.uses(2));
+  for (const char* text :
+       {"cudnn:", "cudnn:f32:2:0:1:2", "cudnn:f32:2:0:1:2:3:4", "cudnn:f16:2:0:1:2:3", "cudnn:f32:0:0:1:2:3",
+        "cudnn:f32:4:0:1:2:3", "cudnn:f32:2:0:1:2:-3", "cudnn:f32:2::1:2:3"})
+    expect_corrupt([&] { LibraryConvolution::parse(text); });
 }
 
 TEST(Measurement, OutcomeNames) {

@@ -199,5 +199,49 @@ TEST_F(Cuda, LibraryProductsLaunchAndReplayWithNewBuffers) {
   EXPECT_THROW(device->load(binary, {"cublaslt:f32:f32:nn:0:1"}), Error);
 }
 
+// y = x * w with a window of ones: a sum over nine neighbours.
+TEST_F(Cuda, LibraryConvolutionsLaunchAndReplayWithNewBuffers) {
+  if (device->spec().cudnn.empty()) GTEST_SKIP() << "skipped: no cuDNN on this machine";
+  artifact::KernelBinary binary = device->compiler()->compile(source());
+  const ProgramPtr mixed = device->load(binary, {"cudnn:f32:2:0:1:2:3", "add_scaled"});
+  const BufferSpan x = floats(64), y = floats(64), z = floats(64), other = floats(64), first = floats(65),
+                   workspace{device->allocate(1 << 20), 0, 1 << 20};
+  BufferSpan w{device->allocate(36), 0, 36};
+  const std::vector<float> ones(9, 1.f);
+  stream->copy_to_device(w, std::as_bytes(std::span(ones)));
+  RecordedLaunch l;
+  l.program = mixed;
+  l.launch.extents = {1, 1, 1, 1, 0, 8, 8, 3, 1, 1, 1, 8, 8, 3, 1, 1, 1};
+  l.buffers = {x, w, y, workspace};
+  const float corner = 0 + 1 + 8 + 9;
+  stream->launch(l);
+  EXPECT_EQ(get(y)[0], corner);
+  EXPECT_EQ(get(y)[9], 9 * 9);
+  l.launch.extents[4] = 1000;  // behind the end of the library's list
+  stream->launch(l);
+  EXPECT_EQ(get(y)[0], corner);
+  RecordedLaunch nothing = l, cleared = l, after = add_scaled(y, z, 64, 1);
+  nothing.launch.grid = {0, 1, 1};
+  cleared.launch.extents[2] = 0;  // no channels
+  auto replay = stream->record({cleared, nothing, l, after});
+  stream->fill(y, std::byte{0xff});
+  stream->replay(*replay);
+  EXPECT_EQ(get(z)[0], corner + 1);
+  replay->set_buffer(2, 2, other);
+  replay->set_buffer(3, 0, other);
+  stream->replay(*replay);
+  EXPECT_EQ(get(other)[0], corner);
+  EXPECT_EQ(get(y)[0], 0);
+  // An input that is aligned to 4 bytes only: elements 1 to 64.
+  const BufferSpan odd{device->wrap(static_cast<char*>(first.buffer->native()) + 4, 256), 0, 256};
+  replay->set_buffer(2, 0, odd);
+  stream->replay(*replay);
+  EXPECT_EQ(get(other)[0], corner + 4);
+  l.launch.extents.pop_back();
+  EXPECT_THROW(stream->launch(l), Error);
+  EXPECT_THROW(device->load(binary, {"cudnn:f32:2:0:1"}), Error);
+  EXPECT_THROW(device->load(binary, {"library:f32:2:0:1"}), Error);
+}
+
 }  // namespace
 }  // namespace thrice::backend

@@ -71,6 +71,7 @@ class FakeCuda {
     const std::string folder = THRICE_FAKE_CUDA;
     ::setenv("THRICE_NVRTC", (folder + "/libnvrtc.so.12").c_str(), 1);
     ::setenv("THRICE_CUBLASLT", "off", 1);
+    ::setenv("THRICE_CUDNN", "off", 1);
     void* library = ::dlopen((folder + "/libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) {
       ADD_FAILURE() << ::dlerror();

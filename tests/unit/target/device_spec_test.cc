@@ -34,6 +34,7 @@ TEST(DeviceSpec, KeyHeedsWhatChangesResults) {
   EXPECT_NE(base.key(), key([](DeviceSpec& d) { d.max_shared_bytes = 1; }));
   EXPECT_NE(base.key(), key([](DeviceSpec& d) { d.has_f64 = true; }));
   EXPECT_NE(base.key(), key([](DeviceSpec& d) { d.cublaslt = "13.1.0"; }));
+  EXPECT_NE(base.key(), key([](DeviceSpec& d) { d.cudnn = "13.1.0"; }));
   EXPECT_NE(key([](DeviceSpec& d) { d.name = "ab"; }), key([](DeviceSpec& d) {
               d.name = "a";
               d.driver = "b";
