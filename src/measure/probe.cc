@@ -29,7 +29,7 @@ target::DeviceSpec probe_peaks(backend::Device& device, jit::KernelCache& cache)
   artifact::KernelSource source;
   source.language = spec.api == target::Api::kCuda ? artifact::Language::kCuda : artifact::Language::kOpenCL;
   source.text = family::prelude(source.language) + family::kernel_text("portable/probe.h");
-  source.kernels = {"probe_copy", "probe_madd"};
+  source.kernels = {"probe_copy", "probe_copy_runs", "probe_madd"};
   source.key = hash_hex(source.text);
   const backend::ProgramPtr program = cache.build(source).program;
 
@@ -38,14 +38,15 @@ target::DeviceSpec probe_peaks(backend::Device& device, jit::KernelCache& cache)
   const backend::BufferPtr from = device.allocate(bytes), to = device.allocate(bytes),
                            extents = device.allocate(2 * backend::kAlignment);
   stream->fill({from, 0, bytes}, std::byte{0});
-  const std::vector<int32_t> copy_count{static_cast<int32_t>(kCopyElements)},
+  const int64_t blocks = std::max(1, spec.compute_units) * (spec.is_cpu ? 4 : 16);
+  const int64_t run = (kCopyElements + blocks * kThreads - 1) / (blocks * kThreads);
+  const std::vector<int32_t> copy_count{static_cast<int32_t>(kCopyElements), static_cast<int32_t>(run)},
       rounds{static_cast<int32_t>(kRounds)};
-  const backend::BufferSpan copy_extents{extents, 0, sizeof(int32_t)},
+  const backend::BufferSpan copy_extents{extents, 0, 2 * sizeof(int32_t)},
       madd_extents{extents, backend::kAlignment, sizeof(int32_t)};
   stream->copy_to_device(copy_extents, std::as_bytes(std::span(copy_count)));
   stream->copy_to_device(madd_extents, std::as_bytes(std::span(rounds)));
 
-  const int64_t blocks = std::max(1, spec.compute_units) * (spec.is_cpu ? 4 : 16);
   const auto launch = [&](int kernel, const std::vector<int32_t>& ints, const backend::BufferSpan& where) {
     backend::RecordedLaunch recorded;
     recorded.program = program;
@@ -57,10 +58,11 @@ target::DeviceSpec probe_peaks(backend::Device& device, jit::KernelCache& cache)
     recorded.extents = where;
     return recorded;
   };
-  spec.bandwidth_gbs = 2.0 * static_cast<double>(bytes) /
-                       (best_us(device, *stream, launch(0, copy_count, copy_extents)) * 1e3);
+  spec.bandwidth_gbs =
+      2.0 * static_cast<double>(bytes) /
+      (best_us(device, *stream, launch(spec.is_cpu ? 1 : 0, copy_count, copy_extents)) * 1e3);
   const double flops = 2.0 * static_cast<double>(blocks * kThreads * kRounds * kChains);
-  spec.f32_gflops = flops / (best_us(device, *stream, launch(1, rounds, madd_extents)) * 1e3);
+  spec.f32_gflops = flops / (best_us(device, *stream, launch(2, rounds, madd_extents)) * 1e3);
   spec.peaks_source = "probe";
   return spec;
 }
