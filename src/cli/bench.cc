@@ -35,11 +35,7 @@ int run(const Arguments& arguments) {
   const std::string path = *arguments.get("FILE");
   for (const std::string& against : arguments.all("--against"))
     if (against != "original")
-      throw Error(
-          Code::kUnsupported,
-          fmt::format(
-              "--against '{}': this build knows original; vendor libraries come with the CUDA back end",
-              against));
+      throw Error(Code::kUnsupported, fmt::format("--against '{}': only original is known", against));
   const flow::Settings settings = settings_from(arguments);
   const backend::DevicePtr device = backend::open_device(settings.device);
   const auto cache = std::make_shared<jit::KernelCache>(device, settings.cache_folder + "/kernels");

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 
 #include "cli/commands.h"
@@ -20,6 +21,9 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "thrice: out of host memory [OutOfMemory]\n");
     return cli::exit_code(Code::kOutOfMemory);
+  } catch (const std::filesystem::filesystem_error& e) {
+    fmt::print(stderr, "thrice: {} [Io]\n", e.what());
+    return cli::exit_code(Code::kIo);
   } catch (const std::exception& e) {
     fmt::print(stderr, "thrice: {} [Internal]; please report this with the command line\n", e.what());
     return cli::exit_code(Code::kInternal);

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 namespace thrice::cli {
@@ -104,6 +105,13 @@ ir::Bindings bindings_for(const ir::Graph& graph, const Arguments& arguments,
                               known.empty() ? "none" : known));
     }
   return bindings;
+}
+
+void refuse_overwriting(const std::string& model, const std::string& output, const std::string& flag) {
+  std::error_code unknown;  // a file that is not there is no file to lose
+  if (std::filesystem::equivalent(model, output, unknown))
+    throw Error(Code::kInvalidArgument,
+                fmt::format("{}: '{}' is the model itself; name another file", flag, output));
 }
 
 }  // namespace thrice::cli

@@ -12,5 +12,7 @@ frontend::ImportOptions import_options(const Arguments& arguments);
 // 1, spatial axes of images take 320 (or 48 high), sequences 128. `assumed` gets one sentence a guess.
 ir::Bindings bindings_for(const ir::Graph& graph, const Arguments& arguments,
                           std::vector<std::string>* assumed);
+// Errors: kInvalidArgument naming `flag` where `output` is the file `model` itself, under whatever name.
+void refuse_overwriting(const std::string& model, const std::string& output, const std::string& flag);
 
 }  // namespace thrice::cli

@@ -68,6 +68,8 @@ int run(const Arguments& arguments) {
       throw Error(e.code(), fmt::format("--budget: {}", e.what()));
     }
   request.settings.max_trials = arguments.integer("--trials", request.settings.max_trials);
+  if (request.settings.max_trials < 0)
+    throw Error(Code::kInvalidArgument, "--trials: a number of trials is not negative");
   request.settings.agent = arguments.get("--agent", request.settings.agent);
   request.settings.planner = arguments.get("--planner", request.settings.planner);
   request.settings.seed =
@@ -78,6 +80,7 @@ int run(const Arguments& arguments) {
     output = request.model_path.substr(request.model_path.find_last_of('/') + 1);
     output = output.substr(0, output.rfind('.')) + ".thrice";
   }
+  refuse_overwriting(request.model_path, output, "--output");
   request.release_path = output;
   std::vector<std::string> assumed;
   request.bindings = [&](const ir::Graph& graph) { return bindings_for(graph, arguments, &assumed); };

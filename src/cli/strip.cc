@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/commands.h"
+#include "cli/model_options.h"
 #include "frontend/import.h"
 
 namespace thrice::cli {
@@ -11,6 +12,7 @@ namespace thrice::cli {
 namespace {
 int run(const Arguments& arguments) {
   const std::string model = *arguments.get("MODEL"), output = *arguments.get("OUTPUT");
+  refuse_overwriting(model, output, "OUTPUT");
   frontend::strip_model(model, output);
   const auto before = std::filesystem::file_size(model), after = std::filesystem::file_size(output);
   if (arguments.has("--json"))

@@ -99,8 +99,11 @@ class WholeModelCheck {
   void refuse_uncompared(const ir::Bindings& at) {
     for (size_t o = 0; o < compared_.size(); ++o)
       if (!compared_[o])
-        fail(fmt::format("output '{}' at {}: no kind of inputs gave a finite number to compare",
-                         graph_.output_names[o], case_text(at)));
+        fail(
+            fmt::format("output '{}' at {}: no kind of inputs gave a finite number to compare; look for a "
+                        "division by zero, or the "
+                        "root of a negative number, in the model",
+                        graph_.output_names[o], case_text(at)));
   }
 
   ModelCheck check;

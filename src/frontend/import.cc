@@ -214,6 +214,9 @@ ir::Graph import_decoded(const Model& model, const ImportOptions& options) {
   for (const auto& input : model.graph.inputs) {
     if (defaults.count(input.name) == 0) add_input(builder, model.graph, input, options, fixed);
   }
+  if (model.graph.outputs.empty())
+    throw Error(Code::kInvalidModel,
+                "the graph has no output, so there is nothing to compute; name its results as outputs");
   for (const auto& output : model.graph.outputs) refuse_if_no_tensor(output, "output");
   onnx::import_nodes(builder, model.graph.nodes);
   if (!state.refusals.empty()) refuse(state.refusals);

@@ -16,10 +16,10 @@ struct Comparison {
   std::string reason;  // empty when ok; else one sentence
 };
 
-// Limits of numerics.md for a float output: base 1e-5 for f32; `ordinary_error` is the error of the ordinary
-// operator in the output's dtype on the same inputs (negative = unknown). f32: max(min(1e-5, max(2 *
-// ordinary, 2e-6)), 2 * ordinary where ordinary > 5e-6); f16/bf16: 1.5 x ordinary, or half an ulp-based 4 *
-// eps when unknown.
+// Limits of numerics.md for an output (0 where it is no float: equal or wrong): base 1e-5 for f32;
+// `ordinary_error` is the error of the ordinary operator in the output's dtype on the same inputs (negative =
+// unknown). f32: max(min(1e-5, max(2 * ordinary, 2e-6)), 2 * ordinary where ordinary > 5e-6); f16/bf16: 1.5 x
+// ordinary, or half an ulp-based 4 * eps when unknown.
 double error_limit(DType dtype, double ordinary_error);
 
 // Compares a result of the output's dtype against the float64 reference. Integers, bools and strings must be

@@ -75,8 +75,10 @@ Container parse_container(std::vector<std::byte> content, const std::string& nam
   if (bytes.size() < kHeadBytes + kDigestBytes || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
     throw Error(
         Code::kCorrupt,
-        fmt::format("'{}' is not a thrice release (its first bytes are another format's, or it is cut off)",
-                    name));
+        fmt::format(
+            "'{}' is not a thrice release (its first bytes are another format's, or it is cut off); `thrice "
+            "optimize` makes one of an ONNX model",
+            name));
   if (get(bytes, 8, 4) > kVersion)
     throw Error(
         Code::kUnsupported,

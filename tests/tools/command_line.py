@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXECUTABLE = pathlib.Path(os.environ.get("THRICE", ROOT / "build" / os.environ.get("THRICE_PRESET", "release") / "thrice"))
-OK, USAGE, MODEL, UNSUPPORTED, NOT_FOUND, IO, CORRUPT, MEMORY, COMPILE = 0, 2, 3, 4, 5, 6, 7, 8, 9
+OK, USAGE, MODEL, UNSUPPORTED, NOT_FOUND, IO, CORRUPT, MEMORY, COMPILE, WRONG = 0, 2, 3, 4, 5, 6, 7, 8, 9, 12
 # Words that only an accident prints.
 ACCIDENTS = ("terminate called", "Aborted", "Segmentation", "Assertion", "Traceback", "std::", "basic_string", "[Internal]")
 

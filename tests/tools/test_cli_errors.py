@@ -12,7 +12,7 @@ import time
 import unittest
 
 import numpy
-from command_line import COMPILE, CORRUPT, EXECUTABLE, IO, MODEL, NOT_FOUND, OK, UNSUPPORTED, USAGE, CommandLine, matmul_model, write_model
+from command_line import COMPILE, CORRUPT, EXECUTABLE, IO, MODEL, NOT_FOUND, OK, UNSUPPORTED, USAGE, WRONG, CommandLine, matmul_model, write_model
 from onnx import TensorProto, helper
 
 
@@ -108,6 +108,18 @@ class BadModels(CommandLine):
         matmul_model(self.here / "models/outside.onnx", external="short")
         self.optimize_refused(MODEL, ["'w'", "short"], "models/outside.onnx")
 
+    def test_no_outputs(self):
+        write_model(self.here / "mute.onnx", [helper.make_node("Relu", ["x"], ["z"])], {"x": [4]}, {})
+        self.optimize_refused(MODEL, ["no output"], "mute.onnx")
+
+    def test_every_result_infinite(self):
+        self.need_device()
+        write_model(self.here / "zero.onnx", [helper.make_node("Div", ["x", "none"], ["z"])], {"x": [4]}, {"z": [4]},
+                    [helper.make_tensor("none", TensorProto.FLOAT, [4], [0.0] * 4)])
+        self.refused(WRONG, ["'z'", "division by zero"], "optimize", "zero.onnx", "--device", self.device, "--no-tune", "--output",
+                     "out.thrice")
+        self.assertFalse((self.here / "out.thrice").exists())
+
     def test_unknown_operator(self):
         write_model(self.here / "odd.onnx", [helper.make_node("Frobnicate", ["x"], ["z"], name="odd one")], {"x": [4]}, {"z": [4]})
         self.optimize_refused(UNSUPPORTED, ["Frobnicate", "odd one", "opset"], "odd.onnx")
@@ -126,12 +138,32 @@ class BadArguments(CommandLine):
         self.refused(USAGE, ["--dims", "none"], "optimize", self.model, "--device", "null:0", "--dims", "n=none")
         self.refused(USAGE, ["agent", "oracle", "greedy"], "optimize", self.model, "--device", "null:0", "--agent", "oracle")
         self.refused(USAGE, ["planner", "wise", "greedy"], "optimize", self.model, "--device", "null:0", "--planner", "wise")
+        self.refused(USAGE, ["--trials"], "optimize", self.model, "--device", "null:0", "--trials", "-1")
         self.refused(USAGE, ["loud", "warning"], "inspect", self.model, "--log", "loud")
 
     def test_device(self):
         self.refused(NOT_FOUND, ["null:7", "null:0"], "optimize", self.model, "--device", "null:7")
         self.refused(NOT_FOUND, ["abacus", "null:0"], "run", self.null_release, "--device", "abacus")
         self.refused(NOT_FOUND, ["cuda:99"], "run", self.null_release, "--device", "cuda:99")
+
+    def test_the_model_is_not_overwritten(self):
+        shutil.copy(self.model, self.here / "mine.onnx")
+        os.link(self.here / "mine.onnx", self.here / "also_mine")
+        before = self.model.read_bytes()
+        for name in ("mine.onnx", "./mine.onnx", "also_mine"):
+            self.refused(USAGE, ["--output", "model itself"], "optimize", "mine.onnx", "--device", "null:0", "--output", name)
+            self.refused(USAGE, ["model itself"], "strip", "mine.onnx", name)
+            self.assertEqual((self.here / "mine.onnx").read_bytes(), before)
+
+    def test_one_kind_of_file_for_another(self):
+        self.refused(MODEL, ["release", "thrice run"], "inspect", self.null_release)
+        self.refused(MODEL, ["release", "thrice run"], "optimize", self.null_release, "--device", "null:0", "--output", "out.thrice")
+        self.refused(CORRUPT, ["thrice optimize"], "explain", self.model)
+
+    def test_results_that_cannot_be_written(self):
+        (self.here / "file").touch()
+        for folder in ("file", "file/below", "/proc/none"):
+            self.refused(IO, [folder], "run", self.null_release, "--device", "null:0", "--output", folder)
 
     def test_settings_file(self):
         cases = {"budgett: 5m\n": ["budgett", "budget", "1"], "agent:\n  - greedy\n": ["agent"], "budget: 5 parsecs\n": ["parsecs"],

@@ -5,6 +5,7 @@
 #include <thrice/status.h>
 
 #include <set>
+#include <string_view>
 #include <tuple>
 
 #include "frontend/onnx/sort.h"
@@ -246,6 +247,12 @@ void parse(Proto& proto, std::span<const std::byte> bytes, const char* what) {
                     bytes.size()));
   }
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    constexpr std::string_view kRelease = "THRICE";  // docs/release_format.md
+    if (std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())
+            .substr(0, kRelease.size()) == kRelease)
+      throw Error(
+          Code::kInvalidModel,
+          fmt::format("{} is a release, no ONNX model; `thrice explain` and `thrice run` take it", what));
     throw Error(
         Code::kInvalidModel,
         fmt::format(
