@@ -24,6 +24,7 @@ struct Schedule {
 struct Parameter {
   std::string name;
   std::vector<int64_t> choices;  // ascending; neighbours in this list are neighbours for local search
+  int first = -1;                // place of the choice that a tactic is tried with first; -1: the middle one
 };
 
 // All schedules of one tactic are the product of its parameters' choices, less the illegal ones.

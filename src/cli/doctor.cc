@@ -1,5 +1,4 @@
 // thrice doctor: what is missing on this machine, and the command that mends it.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <thrice/status.h>
 
@@ -23,10 +22,18 @@ struct Finding {
   std::string detail, remedy;
 };
 
-bool can_open(const char* library) {
-  void* handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
-  if (handle) dlclose(handle);
-  return handle != nullptr;
+// Version of the NVRTC that would be used, or why there is none.
+Finding find_nvrtc() {
+  Finding f{"NVRTC (builds CUDA kernels)", false, false, "", ""};
+  try {
+    const std::string version = backend::cross_compiler("sm_90a")->version();
+    f.detail = version.substr(0, version.find(" sm_"));
+    f.ok = true;
+  } catch (const Error& e) {
+    f.detail = e.what();
+    f.remedy = "pip install nvidia-cuda-nvrtc, and put its lib folder on LD_LIBRARY_PATH";
+  }
+  return f;
 }
 
 std::vector<Finding> examine(const flow::Settings& settings) {
@@ -59,10 +66,7 @@ std::vector<Finding> examine(const flow::Settings& settings) {
       rival(b, d, "cuBLASLt", d.cublaslt, "nvidia-cublas");
       rival(b, d, "cuDNN", d.cudnn, "nvidia-cudnn-cu13");
     }
-  const bool has_nvrtc = can_open("libnvrtc.so.13") || can_open("libnvrtc.so.12");
-  findings.push_back(
-      {"NVRTC (builds CUDA kernels)", has_nvrtc, false, has_nvrtc ? "found" : "not on the library path",
-       has_nvrtc ? "" : "pip install nvidia-cuda-nvrtc, and put its lib folder on LD_LIBRARY_PATH"});
+  findings.push_back(find_nvrtc());
   try {
     std::filesystem::create_directories(settings.cache_folder);
     const std::string probe = settings.cache_folder + "/.doctor";

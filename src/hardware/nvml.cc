@@ -1,13 +1,14 @@
 // Source: NVML API reference (signatures, structures of version 1 and 2, values of the constants).
 #include "hardware/nvml.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <sstream>
+
+#include "base/shared_library.h"
 
 namespace thrice::hardware {
 namespace {
@@ -215,22 +216,17 @@ class LoadedNvml : public Nvml {
   std::map<Handle, std::unique_ptr<SmUse>> sm_use_;
 };
 
-template <class F>
-void find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-}
-
 }  // namespace
 
 std::unique_ptr<Nvml> Nvml::open(std::string* reason, const std::string& path) {
   const std::string file = path.empty() ? "libnvidia-ml.so.1" : path;
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays open: drivers do not unload well
+  SharedLibrary library(file);
   if (!library) {
     if (reason) *reason = file + " not found; it comes with the NVIDIA driver";
     return nullptr;
   }
   Functions f;
-#define THRICE_NVML_FIND(name) find(library, "nvml" #name, f.name)
+#define THRICE_NVML_FIND(name) library.find("nvml" #name, f.name)
   THRICE_NVML_FIND(Init_v2);
   THRICE_NVML_FIND(Shutdown);
   THRICE_NVML_FIND(DeviceGetCount_v2);

@@ -1,8 +1,9 @@
 #include "backend/cuda/api.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <thrice/status.h>
+
+#include "base/shared_library.h"
 
 namespace thrice::backend::cuda {
 namespace {
@@ -14,21 +15,13 @@ constexpr bool breaks_the_context(CUresult code) {
   return code == 700 || code == 702 || code == 710 || (code >= 714 && code <= 719);
 }
 
-template <class F>
-bool find(void* library, const char* name, F& function, std::string& reason) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  if (!function)
-    reason = fmt::format("libcuda.so.1 has no {}: the NVIDIA driver is older than 525; update it", name);
-  return function != nullptr;
-}
-
 bool open(Api& a, std::string& reason) {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);  // never closed: it has threads of its own
+  SharedLibrary library("libcuda.so.1");
   if (!library) {
     reason = "libcuda.so.1 not found; install the NVIDIA driver";
     return false;
   }
-#define THRICE_CU_FIND(name) find(library, "cu" #name, a.name, reason)
+#define THRICE_CU_FIND(name) library.find("cu" #name, a.name)
   const bool all =
       THRICE_CU_FIND(Init) && THRICE_CU_FIND(DriverGetVersion) && THRICE_CU_FIND(GetErrorName) &&
       THRICE_CU_FIND(GetErrorString) && THRICE_CU_FIND(DeviceGetCount) && THRICE_CU_FIND(DeviceGet) &&
@@ -51,7 +44,11 @@ bool open(Api& a, std::string& reason) {
       THRICE_CU_FIND(GraphInstantiateWithFlags) && THRICE_CU_FIND(GraphExecDestroy) &&
       THRICE_CU_FIND(GraphExecKernelNodeSetParams) && THRICE_CU_FIND(GraphLaunch);
 #undef THRICE_CU_FIND
-  if (!all) return false;
+  if (!all) {
+    reason = fmt::format("libcuda.so.1 has no {}: the NVIDIA driver is older than 525; update it",
+                         library.missing());
+    return false;
+  }
   int version = 0;
   if (a.DriverGetVersion(&version) == kCuSuccess && version < kLeastVersion) {
     reason = fmt::format("the NVIDIA driver serves CUDA {}.{} only; update it to 525 (CUDA 12.0) or newer",

@@ -1,7 +1,6 @@
 // Source: NVRTC documentation (signatures, options).
 #include "backend/cuda/nvrtc.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <thrice/status.h>
@@ -9,6 +8,7 @@
 #include <cstdlib>
 
 #include "backend/cuda/api.h"
+#include "base/shared_library.h"
 
 namespace thrice::backend::cuda {
 namespace {
@@ -35,12 +35,6 @@ struct NvrtcApi {
   int (*GetPTX)(Program, char*) = nullptr;
 };
 
-template <class F>
-bool find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  return function != nullptr;
-}
-
 // Drivers load code of their own major version of CUDA and of older ones: an NVRTC newer than the driver is
 // passed over, by the number at the end of its name. Without a driver nothing has to run, and any is taken.
 bool driver_takes(const std::string& path) {
@@ -63,12 +57,12 @@ struct Opened {
 
   Opened() {
     const char* named = getenv("THRICE_NVRTC");
-    void* library = nullptr;
+    SharedLibrary library;
     for (const char* path : {named, "libnvrtc.so.13", "libnvrtc.so.12",
                              "/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.12"})
-      if (path && *path && !library && driver_takes(path)) library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+      if (path && *path && !library && driver_takes(path)) library = SharedLibrary(path);
     if (!library) return;
-#define THRICE_NVRTC_FIND(name) find(library, "nvrtc" #name, a.name)
+#define THRICE_NVRTC_FIND(name) library.find("nvrtc" #name, a.name)
     if (THRICE_NVRTC_FIND(Version) && THRICE_NVRTC_FIND(GetErrorString) && THRICE_NVRTC_FIND(CreateProgram) &&
         THRICE_NVRTC_FIND(CompileProgram) && THRICE_NVRTC_FIND(DestroyProgram) &&
         THRICE_NVRTC_FIND(GetProgramLogSize) && THRICE_NVRTC_FIND(GetProgramLog) &&
@@ -76,7 +70,8 @@ struct Opened {
         THRICE_NVRTC_FIND(GetPTX) && a.Version(&major, &minor) == kSuccess)
       reason.clear();
     else
-      reason = "the NVRTC that was found is older than 11.1; update it";
+      reason = fmt::format("the NVRTC that was found is older than 11.1{}; update it",
+                           library.missing().empty() ? "" : ": it has no " + library.missing());
 #undef THRICE_NVRTC_FIND
   }
 };

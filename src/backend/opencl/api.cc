@@ -1,6 +1,5 @@
 #include "backend/opencl/api.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <thrice/status.h>
@@ -8,6 +7,7 @@
 #include <filesystem>
 
 #include "backend/backend.h"
+#include "base/shared_library.h"
 
 namespace thrice::backend {
 namespace {
@@ -45,42 +45,38 @@ void choose_driver_cache() {
   setenv("POCL_CACHE_DIR", folder.c_str(), 0);
 }
 
-template <class F>
-bool find(void* library, const char* name, F& function, std::string& reason) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  if (!function)
-    reason = fmt::format("libOpenCL.so.1 has no {}: it is older than OpenCL 1.2; update the loader", name);
-  return function != nullptr;
-}
-
 bool open(Api& a, std::string& reason) {
   choose_driver_cache();
-  void* library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+  SharedLibrary library("libOpenCL.so.1");
   if (!library) {
     reason =
         "libOpenCL.so.1 not found; install the device's OpenCL driver, or ocl-icd-libopencl1 and "
         "pocl-opencl-icd for the CPU";
     return false;
   }
-#define THRICE_CL_FIND(name) find(library, "cl" #name, a.name, reason)
-  return THRICE_CL_FIND(GetPlatformIDs) && THRICE_CL_FIND(GetPlatformInfo) && THRICE_CL_FIND(GetDeviceIDs) &&
-         THRICE_CL_FIND(GetDeviceInfo) && THRICE_CL_FIND(CreateContext) && THRICE_CL_FIND(ReleaseContext) &&
-         THRICE_CL_FIND(CreateCommandQueue) && THRICE_CL_FIND(RetainCommandQueue) &&
-         THRICE_CL_FIND(ReleaseCommandQueue) && THRICE_CL_FIND(CreateBuffer) &&
-         THRICE_CL_FIND(CreateSubBuffer) && THRICE_CL_FIND(RetainMemObject) &&
-         THRICE_CL_FIND(ReleaseMemObject) && THRICE_CL_FIND(GetMemObjectInfo) &&
-         THRICE_CL_FIND(CreateProgramWithSource) && THRICE_CL_FIND(CreateProgramWithBinary) &&
-         THRICE_CL_FIND(BuildProgram) && THRICE_CL_FIND(GetProgramInfo) &&
-         THRICE_CL_FIND(GetProgramBuildInfo) && THRICE_CL_FIND(RetainProgram) &&
-         THRICE_CL_FIND(ReleaseProgram) && THRICE_CL_FIND(CreateKernel) && THRICE_CL_FIND(GetKernelInfo) &&
-         THRICE_CL_FIND(GetKernelWorkGroupInfo) && THRICE_CL_FIND(SetKernelArg) &&
-         THRICE_CL_FIND(ReleaseKernel) && THRICE_CL_FIND(EnqueueNDRangeKernel) &&
-         THRICE_CL_FIND(EnqueueReadBuffer) && THRICE_CL_FIND(EnqueueWriteBuffer) &&
-         THRICE_CL_FIND(EnqueueCopyBuffer) && THRICE_CL_FIND(EnqueueFillBuffer) &&
-         THRICE_CL_FIND(EnqueueMarkerWithWaitList) && THRICE_CL_FIND(WaitForEvents) &&
-         THRICE_CL_FIND(GetEventProfilingInfo) && THRICE_CL_FIND(ReleaseEvent) && THRICE_CL_FIND(Flush) &&
-         THRICE_CL_FIND(Finish);
+#define THRICE_CL_FIND(name) library.find("cl" #name, a.name)
+  const bool all =
+      THRICE_CL_FIND(GetPlatformIDs) && THRICE_CL_FIND(GetPlatformInfo) && THRICE_CL_FIND(GetDeviceIDs) &&
+      THRICE_CL_FIND(GetDeviceInfo) && THRICE_CL_FIND(CreateContext) && THRICE_CL_FIND(ReleaseContext) &&
+      THRICE_CL_FIND(CreateCommandQueue) && THRICE_CL_FIND(RetainCommandQueue) &&
+      THRICE_CL_FIND(ReleaseCommandQueue) && THRICE_CL_FIND(CreateBuffer) &&
+      THRICE_CL_FIND(CreateSubBuffer) && THRICE_CL_FIND(RetainMemObject) &&
+      THRICE_CL_FIND(ReleaseMemObject) && THRICE_CL_FIND(GetMemObjectInfo) &&
+      THRICE_CL_FIND(CreateProgramWithSource) && THRICE_CL_FIND(CreateProgramWithBinary) &&
+      THRICE_CL_FIND(BuildProgram) && THRICE_CL_FIND(GetProgramInfo) && THRICE_CL_FIND(GetProgramBuildInfo) &&
+      THRICE_CL_FIND(RetainProgram) && THRICE_CL_FIND(ReleaseProgram) && THRICE_CL_FIND(CreateKernel) &&
+      THRICE_CL_FIND(GetKernelInfo) && THRICE_CL_FIND(GetKernelWorkGroupInfo) &&
+      THRICE_CL_FIND(SetKernelArg) && THRICE_CL_FIND(ReleaseKernel) && THRICE_CL_FIND(EnqueueNDRangeKernel) &&
+      THRICE_CL_FIND(EnqueueReadBuffer) && THRICE_CL_FIND(EnqueueWriteBuffer) &&
+      THRICE_CL_FIND(EnqueueCopyBuffer) && THRICE_CL_FIND(EnqueueFillBuffer) &&
+      THRICE_CL_FIND(EnqueueMarkerWithWaitList) && THRICE_CL_FIND(WaitForEvents) &&
+      THRICE_CL_FIND(GetEventProfilingInfo) && THRICE_CL_FIND(ReleaseEvent) && THRICE_CL_FIND(Flush) &&
+      THRICE_CL_FIND(Finish);
 #undef THRICE_CL_FIND
+  if (!all)
+    reason = fmt::format("libOpenCL.so.1 has no {}: it is older than OpenCL 1.2; update the loader",
+                         library.missing());
+  return all;
 }
 
 struct Opened {

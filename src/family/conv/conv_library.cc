@@ -106,7 +106,8 @@ std::vector<std::pair<std::string, int64_t>> default_conv_library() {
 std::vector<artifact::Parameter> conv_library_parameters() {
   std::vector<int64_t> algorithms;
   for (int64_t a = 0; a <= kMostAlgorithm; ++a) algorithms.push_back(a);
-  return {{"algorithm", algorithms}, {"workspace_mib", {0, kWorkspaceMib}}};
+  return {{"algorithm", algorithms, 0},
+          {"workspace_mib", {0, kWorkspaceMib}, 1}};  // the library's best guess first
 }
 
 Refusal refuse_conv_library(const Workload& workload, const ConvProblem& conv, const Schedule& s,

@@ -8,12 +8,13 @@ using artifact::Schedule;
 
 GreedyAgent::GreedyAgent(const LegalSpace& space, uint64_t seed) : space_(space), rng_(seed) {
   start_at(space_.default_schedule());
-  // The middle of each other tactic: a rival gets its chance before local search begins.
+  // Each other tactic once: a rival gets its chance before local search begins.
   for (const artifact::TacticSpace& tactic : space_.space().tactics) {
-    Schedule middle{tactic.family, tactic.tactic, {}};
+    Schedule rival{tactic.family, tactic.tactic, {}};
     for (const artifact::Parameter& p : tactic.parameters)
-      middle.values.emplace_back(p.name, p.choices[p.choices.size() / 2]);
-    if (tactic.tactic != space_.default_schedule().tactic && space_.is_legal(middle)) start_at(middle);
+      rival.values.emplace_back(
+          p.name, p.choices[p.first >= 0 ? static_cast<size_t>(p.first) : p.choices.size() / 2]);
+    if (tactic.tactic != space_.default_schedule().tactic && space_.is_legal(rival)) start_at(rival);
   }
 }
 

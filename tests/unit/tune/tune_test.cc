@@ -151,6 +151,23 @@ TEST_F(Tune, GreedyTriesRivalTacticsBeforeItClimbs) {
   EXPECT_EQ(next[0].tactic, "plain");
 }
 
+TEST_F(Tune, GreedyTriesTheMiddleOrWhatATacticSaysFirst) {
+  struct WithLibrary : GridFamily {
+    artifact::ScheduleSpace space(const ir::Workload& w, const std::vector<ir::Fact>& facts,
+                                  const target::DeviceSpec& d) const override {
+      artifact::ScheduleSpace space = GridFamily::space(w, facts, d);
+      space.tactics[1].parameters = {{"algorithm", {0, 1, 2}, 0}, {"other", {5, 6, 7}}};
+      return space;
+    }
+  } library;
+  const LegalSpace s{workload, library, ir::facts_at(workload.graph, {{"s0", 10}}), device};
+  const auto agent = make_agent("greedy", s, 3);
+  agent->tell(measured(s.default_schedule()));
+  const auto next = agent->ask(1);
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(next[0].str(), "text/plain algorithm=0 other=6");
+}
+
 TEST_F(Tune, UnknownAgentsAreNamed) {
   const LegalSpace s = space();
   try {
