@@ -14,6 +14,7 @@ typedef unsigned long long th_u64;
 
 #define TH_KERNEL extern "C" __global__ void
 #define TH_KERNEL_THREADS(n) extern "C" __global__ void __launch_bounds__(n)
+#define TH_KERNEL_ALONE(n) extern "C" __global__ void __launch_bounds__(n, 1)
 #define TH_FN static __device__ __forceinline__
 #define TH_GLOBAL
 #define TH_LOCAL __shared__
@@ -29,6 +30,7 @@ typedef unsigned long long th_u64;
 #define TH_CLUSTER(n)
 #endif
 #define TH_UNROLL _Pragma("unroll")
+#define TH_NO_UNROLL _Pragma("unroll 1")
 #define TH_BARRIER() __syncthreads()
 #define TH_THREAD ((int)threadIdx.x)
 #define TH_THREAD_Y ((int)threadIdx.y)

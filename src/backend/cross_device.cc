@@ -18,6 +18,14 @@ int usual_units(const std::string& architecture) {
   return 148;  // sm_100 and later
 }
 
+// Most shared memory a block (CUDA C++ Programming Guide, compute capabilities); 99 KiB is the least since
+// sm_80.
+int64_t shared_limit(const std::string& architecture) {
+  const std::string number = architecture.substr(3, architecture.find_last_of("0123456789") - 2);
+  if (number == "80" || number == "87") return 163 * 1024;
+  return number == "90" || number == "100" || number == "103" ? 227 * 1024 : 99 * 1024;
+}
+
 target::DeviceSpec describe(const std::string& architecture) {
   constexpr int64_t kMiB = int64_t{1} << 20;
   target::DeviceSpec spec;
@@ -29,7 +37,7 @@ target::DeviceSpec describe(const std::string& architecture) {
   spec.compute_units = usual_units(architecture);
   spec.max_alloc_bytes = spec.memory_bytes = 8192 * kMiB;  // few cards of these architectures have less
   spec.l2_bytes = 32 * kMiB;
-  spec.optin_shared_bytes = 99 * 1024;  // the least of all architectures since sm_80
+  spec.optin_shared_bytes = shared_limit(architecture);
   spec.has_f64 = spec.has_f16_arithmetic = spec.has_int64_atomics = true;
   return spec;
 }

@@ -279,13 +279,14 @@ bool Emitter::divides(Index variable) const {
 }
 
 KernelDraft Emitter::finish(std::function<void(const Facts&, artifact::Launch&)> geometry, int64_t threads,
-                            int64_t cluster) {
+                            int64_t cluster, bool alone) {
   KernelDraft kernel;
   kernel.symbol = symbol_;
   kernel.extents = extents_;
   kernel.geometry = std::move(geometry);
   kernel.text = preamble_;
-  kernel.text += threads > 0 ? fmt::format("TH_KERNEL_THREADS({}) ", threads) : "TH_KERNEL ";
+  kernel.text +=
+      threads > 0 ? fmt::format("TH_KERNEL_{}({}) ", alone ? "ALONE" : "THREADS", threads) : "TH_KERNEL ";
   if (cluster > 1) kernel.text += fmt::format("TH_CLUSTER({}) ", cluster);
   kernel.text += fmt::format("{}({}) {{\n", symbol_, draft_.parameters());
   for (size_t i = 0; i < extents_.size(); ++i) kernel.text += fmt::format("  const int d{0} = E[{0}];\n", i);

@@ -90,8 +90,9 @@ class Emitter {
   bool divides(Index variable) const;
   // The finished kernel: signature, extents at its head, body. `threads` > 0 states the work-group size,
   // `cluster` > 1 how many neighbouring blocks form a cluster (CUDA, sm_90 on; grids are multiples of it).
+  // `alone`: one block has a multiprocessor's registers for itself (CUDA; setmaxnreg wants that said).
   KernelDraft finish(std::function<void(const Facts&, artifact::Launch&)> geometry, int64_t threads = 0,
-                     int64_t cluster = 1);
+                     int64_t cluster = 1, bool alone = false);
 
  private:
   struct Scope {

@@ -6,6 +6,7 @@
 
 #include "family/gemm_library.h"
 #include "family/gemm_mma.h"
+#include "family/gemm_wgmma.h"
 
 namespace thrice::family {
 
@@ -35,7 +36,8 @@ GemmSize gemm_size(const Gemm& g, const Facts& facts) {
 }
 
 bool is_gemm_tactic(const std::string& t) {
-  return t == "naive" || t == "tiled" || t == "mma" || t == "cublaslt" || t == "vector" || t == "dot";
+  return t == "naive" || t == "tiled" || t == "mma" || t == "wgmma" || t == "cublaslt" || t == "vector" ||
+         t == "dot";
 }
 
 std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tactic, const GemmSize& size,
@@ -43,6 +45,7 @@ std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tac
   const int64_t lanes = lanes_of(device);
   if (tactic == "naive") return {{"threads", device.is_cpu ? 64 : 256}};
   if (tactic == "mma") return default_gemm_mma(size, device);
+  if (tactic == "wgmma") return default_gemm_wgmma(size, device);
   if (tactic == "cublaslt") return default_gemm_library();
   if (tactic == "tiled") {
     if (device.is_cpu) return {{"tile_m", 64}, {"tile_n", 64}, {"tile_k", 32}, {"reg_m", 4}, {"reg_n", 16}};
@@ -87,6 +90,7 @@ std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tac
 
 std::vector<artifact::Parameter> gemm_parameters(const std::string& tactic, const DeviceSpec& device) {
   if (tactic == "mma") return gemm_mma_parameters(device);
+  if (tactic == "wgmma") return gemm_wgmma_parameters();
   if (tactic == "cublaslt") return gemm_library_parameters();
   if (tactic == "naive") return {{"threads", {32, 64, 128, 256}}};
   if (tactic == "tiled")
@@ -107,6 +111,7 @@ Refusal refuse_gemm(const Workload& workload, const Gemm& g, const Schedule& s, 
   const int64_t element = static_cast<int64_t>(computes_in_float(g.dtype) ? 4 : dtype_bytes(g.dtype));
   if (s.tactic == "naive") return refuse_device(workload, device, s.get("threads"), 0);
   if (s.tactic == "mma") return refuse_gemm_mma(workload, g, s, device);
+  if (s.tactic == "wgmma") return refuse_gemm_wgmma(workload, g, s, device);
   if (s.tactic == "cublaslt") return refuse_gemm_library(workload, g, s, device);
   if (s.tactic == "tiled") {
     const int64_t bm = s.get("tile_m"), bn = s.get("tile_n"), bk = s.get("tile_k"), rm = s.get("reg_m"),

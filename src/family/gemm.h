@@ -63,6 +63,7 @@ GemmSize gemm_size(const Gemm& gemm, const Facts& facts);
 // naive: one thread an element. parameters: threads.
 // tiled: shared-memory tiles, register tiles; both languages. tile_m tile_n tile_k reg_m reg_n.
 // mma: tensor cores, float32-accurate; CUDA only (gemm_mma.h).
+// wgmma: tensor cores of sm_90a, float32-accurate (gemm_wgmma.h).
 // cublaslt: the vendor's library where the device has it (gemm_library.h).
 // vector: register tile of reg_m rows and reg_v vectors of `lanes` columns, no shared memory: for CPUs;
 // OpenCL

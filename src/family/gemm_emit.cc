@@ -7,6 +7,7 @@
 #include "family/gemm.h"
 #include "family/gemm_library.h"
 #include "family/gemm_mma.h"
+#include "family/gemm_wgmma.h"
 #include "family/scalar.h"
 #include "family/template.h"
 
@@ -313,6 +314,7 @@ void emit_gemm(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm,
                bool is_cpu) {
   const std::string& tactic = schedule.tactic;
   if (tactic == "cublaslt") return emit_gemm_library(draft, symbol, gemm, schedule);
+  if (tactic == "wgmma") return emit_gemm_wgmma(draft, symbol, gemm, schedule);
   const auto kernel = [&] {
     if (tactic == "naive") return emit_naive(draft, symbol, gemm, schedule);
     if (tactic == "tiled") return emit_tiled(draft, symbol, gemm, schedule, is_cpu);

@@ -167,9 +167,10 @@ void report_regions(const std::map<int32_t, TimedStep>& original, const artifact
     if (spec.bandwidth_gbs > 0 && spec.f32_gflops > 0 && r.now_us > 0) {
       const plan::PlannedWorkload& planned = workloads.at(hash);
       const family::Work work = family::count_work(planned.workload, planned.facts);
+      const bool is_product = r.family == "matmul" || r.family == "conv";
+      const double gflops = is_product ? spec.product_gflops() : spec.f32_gflops;
       r.light_share =
-          r.uses * std::max(work.bytes / (spec.bandwidth_gbs * 1e3), work.flops / (spec.f32_gflops * 1e3)) /
-          r.now_us;
+          r.uses * std::max(work.bytes / (spec.bandwidth_gbs * 1e3), work.flops / (gflops * 1e3)) / r.now_us;
     }
     report.regions.push_back(r);
   }

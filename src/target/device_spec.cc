@@ -32,6 +32,10 @@ bool is_architecture(const std::string& text) {
 
 }  // namespace
 
+double DeviceSpec::product_gflops() const {
+  return api == Api::kCuda && architecture == "sm_90a" ? 5 * f32_gflops : f32_gflops;
+}
+
 std::string DeviceSpec::key() const {
   // Left out: id (a number of this start), memory sizes beyond one allocation's limit, and peaks (reports
   // only).

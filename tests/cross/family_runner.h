@@ -241,7 +241,7 @@ class FamilyRunner {
     gpu.api = target::Api::kCuda;
     gpu.architecture = architecture;
     gpu.compute_units = 132;
-    gpu.optin_shared_bytes = 99 * 1024;  // the least of all architectures since sm_80
+    gpu.optin_shared_bytes = (architecture == "sm_90a" ? 227 : 99) * 1024;
     gpu.has_f64 = gpu.has_f16_arithmetic = gpu.has_int64_atomics = true;
     gpu.max_alloc_bytes = gpu.memory_bytes = int64_t{16} << 30;
     gpu.cublaslt = "13.1.0";

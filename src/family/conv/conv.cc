@@ -12,14 +12,15 @@ namespace thrice::family {
 
 namespace {
 
-constexpr const char* kTactics[] = {"naive",    "implicit",  "implicit_mma", "pointwise",      "dot",
-                                    "direct",   "depthwise", "subpixel",     "subpixel_tiled", "subpixel_mma",
-                                    "cublaslt", "cudnn"};
+constexpr const char* kTactics[] = {
+    "naive",     "implicit", "implicit_mma",   "implicit_wgmma", "pointwise",      "dot",      "direct",
+    "depthwise", "subpixel", "subpixel_tiled", "subpixel_mma",   "subpixel_wgmma", "cublaslt", "cudnn"};
 
 // The kernel of gemm.h behind a tactic; "" = none.
 std::string gemm_tactic(const std::string& tactic) {
   if (tactic == "implicit" || tactic == "subpixel_tiled") return "tiled";
   if (tactic == "implicit_mma" || tactic == "subpixel_mma") return "mma";
+  if (tactic == "implicit_wgmma" || tactic == "subpixel_wgmma") return "wgmma";
   if (tactic == "pointwise" || tactic == "subpixel") return "vector";
   return tactic == "dot" || tactic == "cublaslt" ? tactic : "";
 }
@@ -29,6 +30,7 @@ Gemm gemm_of(const ProgramDraft& draft, const ConvProblem& conv, const std::stri
              const Schedule* schedule = nullptr) {
   if (tactic == "implicit_mma" && schedule != nullptr)
     return implicit_gemm(draft, conv, legal_chunk(conv, schedule->get("tile_k")));
+  if (tactic == "implicit_wgmma") return implicit_gemm(draft, conv, legal_chunk(conv, 64));
   if (tactic == "implicit" || tactic == "implicit_mma") return implicit_gemm(draft, conv);
   if (tactic == "pointwise" || tactic == "dot" || tactic == "cublaslt") return pointwise_gemm(draft, conv);
   return subpixel_gemm(draft, conv);

@@ -1,0 +1,91 @@
+// Catches: the packing kernels or the multiplying one at edges of tiles, batches, transposes, prologues and
+// long or wide-ranging sums; scratch buffers that do not fit what the kernels write. The kernels run on a
+// card of sm_90a; elsewhere they are described.
+#include "cross/heavy/schedules.h"
+
+namespace thrice::testing {
+namespace {
+
+using ir::Dim;
+using ir::InputKind;
+using ir::Op;
+
+artifact::Schedule schedule(int64_t tile_m, int64_t tile_n, int64_t stages, int64_t split) {
+  return {"matmul", "wgmma", {{"tile_m", tile_m}, {"tile_n", tile_n}, {"stages", stages}, {"split", split}}};
+}
+
+ir::Workload product(ir::Shape a, ir::Shape b, bool trans_a = false, bool trans_b = false) {
+  Builder builder;
+  ir::Attributes attrs;
+  if (trans_a) attrs["trans_a"] = int64_t{1};
+  if (trans_b) attrs["trans_b"] = int64_t{1};
+  builder.output(builder.op(Op::matmul, {builder.f32(std::move(a)), builder.f32(std::move(b))}, attrs));
+  return builder.workload();
+}
+
+bool is_hopper() {
+  auto& runner = FamilyRunner::instance();
+  return runner.available() && runner.spec().architecture == "sm_90a";
+}
+
+TEST(Wgmma, SaysWhereItCanRun) {
+  const ir::Workload w = product({Dim(256), Dim(128)}, {Dim(128), Dim(256)});
+  const auto& f = family::matmul_family();
+  EXPECT_EQ(f.illegal(w, schedule(128, 128, 3, 1), FamilyRunner::gpu_spec("sm_90a")).value_or(""), "");
+  EXPECT_NE(f.illegal(w, schedule(128, 128, 3, 1), FamilyRunner::gpu_spec("sm_80")).value_or(""), "");
+  EXPECT_NE(f.illegal(w, schedule(128, 256, 4, 1), FamilyRunner::gpu_spec("sm_90a")).value_or(""), "");
+  EXPECT_NE(f.illegal(w, schedule(96, 128, 3, 1), FamilyRunner::gpu_spec("sm_90a")).value_or(""), "");
+}
+
+TEST(Wgmma, ScratchHoldsWholeTiles) {
+  const ir::Workload w = product({Dim(3), Dim(130), Dim(70)}, {Dim(3), Dim(70), Dim(100)});
+  const auto facts = ir::facts_at(w.graph, {});
+  const auto plan = family::matmul_family().launch(w, schedule(128, 96, 2, 1), facts);
+  ASSERT_EQ(plan.launches.size(), 3u);
+  // Three batches, two steps of 64; 130 rows padded to 256, 100 columns to 192 (two tiles of 96).
+  EXPECT_EQ(plan.temporary_bytes,
+            (std::vector<int64_t>{3 * 2 * 256 * 256, 3 * 2 * 256, 3 * 2 * 192 * 256, 3 * 2 * 192}));
+  EXPECT_EQ(plan.launches[0].grid[0], 3 * 2 * 256 / 64);
+  EXPECT_EQ(plan.launches[2].grid[0], 3 * 2 * 2);
+  EXPECT_LE(plan.launches[2].dynamic_shared_bytes, 227 * 1024);
+}
+
+TEST(Wgmma, EveryTileTransposeAndEdge) {
+  if (!is_hopper()) GTEST_SKIP() << "needs a card of sm_90a";
+  for (const bool trans_a : {false, true})
+    for (const bool trans_b : {false, true}) {
+      const auto turned = [](bool turn, int64_t x, int64_t y) {
+        return turn ? ir::Shape{Dim(y), Dim(x)} : ir::Shape{Dim(x), Dim(y)};
+      };
+      const ir::Workload w = product(turned(trans_a, 200, 330), turned(trans_b, 330, 270), trans_a, trans_b);
+      for (const int64_t tile_m : {64, 128})
+        for (const int64_t tile_n : {64, 96, 128, 192, 256})
+          for (const int64_t split : {1, 2})
+            FamilyRunner::instance().check(w, family::matmul_family(), schedule(tile_m, tile_n, 2, split),
+                                           ir::make_inputs(w.graph, {}, InputKind::kNormal, 3));
+    }
+}
+
+TEST(Wgmma, LongAndWideSums) {
+  if (!is_hopper()) GTEST_SKIP() << "needs a card of sm_90a";
+  for (const int64_t depth : {65536, 8192}) {
+    const ir::Workload w = product({Dim(64), Dim(depth)}, {Dim(depth), Dim(64)});
+    for (const InputKind kind :
+         {InputKind::kNormal, InputKind::kUniform, InputKind::kHeavyTail, InputKind::kWideRange})
+      for (const int64_t split : {1, 8})
+        FamilyRunner::instance().check(w, family::matmul_family(), schedule(64, 64, 3, split),
+                                       ir::make_inputs(w.graph, {}, kind, 5));
+  }
+}
+
+TEST(Wgmma, BatchesAndUnknownExtents) {
+  if (!is_hopper()) GTEST_SKIP() << "needs a card of sm_90a";
+  const ir::Workload w =
+      product({Dim(2), Dim::symbol("m"), Dim::symbol("k")}, {Dim(2), Dim::symbol("k"), Dim(65)});
+  for (const auto& [m, k] : {std::pair<int64_t, int64_t>{1, 1}, {129, 64}, {64, 200}})
+    FamilyRunner::instance().check(w, family::matmul_family(), schedule(64, 128, 2, 1),
+                                   ir::make_inputs(w.graph, {{"m", m}, {"k", k}}, InputKind::kNormal, 9));
+}
+
+}  // namespace
+}  // namespace thrice::testing
