@@ -311,9 +311,13 @@ class Bench {
     }
     fmt::print("{}\n", s.str());
     for (const Candidate* c : last)
-      fmt::print("  {:9.1f} us packed {:6.1f} TF/s  {:9.1f} us {:6.1f} TF/s  {:9.1f} us {:6.1f} TF/s sustained  x{:.2f}  {:.1e} {:.1e}  {}\n",
-                 c->packed.empty() ? 0.0 : median(c->packed), c->packed.empty() ? 0.0 : flop / median(c->packed) * 1e-6, c->burst, flop / c->burst * 1e-6, c->sustained, flop / c->sustained * 1e-6,
-                 rival != nullptr ? rival->burst / c->burst : 0.0, c->error, c->bound, c->name());
+      fmt::print(
+          "  {:9.1f} us packed {:6.1f} TF/s  {:9.1f} us {:6.1f} TF/s  {:9.1f} us {:6.1f} TF/s sustained  "
+          "x{:.2f}  {:.1e} {:.1e}  {}\n",
+          c->packed.empty() ? 0.0 : median(c->packed),
+          c->packed.empty() ? 0.0 : flop / median(c->packed) * 1e-6, c->burst, flop / c->burst * 1e-6,
+          c->sustained, flop / c->sustained * 1e-6, rival != nullptr ? rival->burst / c->burst : 0.0,
+          c->error, c->bound, c->name());
     std::fflush(stdout);
     if (ours == nullptr || rival == nullptr) return;
     cases_ += fmt::format(

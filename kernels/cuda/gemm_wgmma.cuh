@@ -236,10 +236,10 @@ TH_UNROLL for (int j = 0; j < $SN / 8; ++j) {
 const int pair = column_scales[j * 4];
 const float left = th_power(pair & 255), right = th_power(pair >> 8);
 float* total = acc[slice] + j * 4;
-total[0] += sum[j * 4] * upper * left;
-total[1] += sum[j * 4 + 1] * upper * right;
-total[2] += sum[j * 4 + 2] * lower * left;
-total[3] += sum[j * 4 + 3] * lower * right;
+total[0] = __fmaf_rn(sum[j * 4] * upper, left, total[0]);
+total[1] = __fmaf_rn(sum[j * 4 + 1] * upper, right, total[1]);
+total[2] = __fmaf_rn(sum[j * 4 + 2] * lower, left, total[2]);
+total[3] = __fmaf_rn(sum[j * 4 + 3] * lower, right, total[3]);
 }
 b_phase ^= b + 1 == $SLOTS_B;
 b = b + 1 == $SLOTS_B ? 0 : b + 1;

@@ -32,10 +32,10 @@ struct DeviceSpec {
   double bandwidth_gbs = 0;  // measured or datasheet; 0 = unknown
   double f32_gflops = 0;     // peak; 0 = unknown
   std::string peaks_source;  // "datasheet", "probe 2026-11-30", "" = unknown
-  // Peak of float32-accurate products: where tensor cores do them (three fp16 products on sm_90a, whose tensor
-  // cores have 15 times the multiply-adds of its float32 units), more than f32_gflops.
+  // Peak of float32-accurate products: where tensor cores do them (three fp16 products on sm_90a, whose
+  // tensor cores have 15 times the multiply-adds of its float32 units), more than f32_gflops.
   double product_gflops() const;
-  std::string key() const;   // everything of it that can change an answer or a time, for cache keys
+  std::string key() const;  // everything of it that can change an answer or a time, for cache keys
 };
 
 // "cuda:0", "opencl:1", "cuda:sm_90a" (cross-compile), "cuda:sm_80,sm_90a".

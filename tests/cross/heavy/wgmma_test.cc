@@ -84,7 +84,7 @@ TEST(Wgmma, BatchesAndUnknownExtents) {
       product({Dim(2), Dim::symbol("m"), Dim::symbol("k")}, {Dim(2), Dim::symbol("k"), Dim(65)});
   for (const auto& [m, k] : {std::pair<int64_t, int64_t>{1, 1}, {129, 64}, {64, 200}})
     FamilyRunner::instance().check(w, family::matmul_family(), schedule(64, 128, 2, 1),
-                                   ir::make_inputs(w.graph, {{"m", m}, {"k", k}}, InputKind::kNormal, 9));
+                                   ir::make_inputs(w.graph, {{"s0", m}, {"s1", k}}, InputKind::kNormal, 9));
 }
 
 }  // namespace
