@@ -1,5 +1,5 @@
-// A family whose text a test writes itself, over the workload y = relu(x) or y = sum(x): cheating kernels
-// come through it.
+// A family whose text a test writes itself, over the workload y = relu(x) or y = row sums of x: cheating
+// kernels come through it.
 #pragma once
 #include "family/family.h"
 #include "ir/region.h"
@@ -21,6 +21,26 @@ inline ir::Workload unary_workload(ir::Op op, DType dtype = DType::kF32) {
   node.outputs = {y};
   node.origin = 0;
   graph.origins.push_back({"Unary", "y", 17});
+  graph.add_node(std::move(node));
+  return ir::extract(graph, ir::make_region(graph, {0}));
+}
+
+// y[n] = sum over the second axis of x[n, k], n symbolic.
+inline ir::Workload row_sums(int64_t k) {
+  ir::Graph graph;
+  const ir::ValueId x = graph.add_value({DType::kF32, {ir::Dim::symbol("n"), k}});
+  const ir::ValueId y = graph.add_value({DType::kF32, {ir::Dim::symbol("n")}});
+  graph.inputs = {x};
+  graph.input_names = {"x"};
+  graph.outputs = {y};
+  graph.output_names = {"y"};
+  ir::Node node;
+  node.op = ir::Op::reduce;
+  node.attrs = {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}};
+  node.inputs = {x};
+  node.outputs = {y};
+  node.origin = 0;
+  graph.origins.push_back({"ReduceSum", "y", 17});
   graph.add_node(std::move(node));
   return ir::extract(graph, ir::make_region(graph, {0}));
 }

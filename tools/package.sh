@@ -20,7 +20,7 @@ output=${output:-$build}
 version=$(sed -nE 's/^project\(thrice VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
 name=thrice-$version-linux-x86_64
 # Conformance, every kernel family against the interpreter, and all that is marked as a test of a card.
-tests=(run_node_tests test_cross_oclgrind test_cross_heavy test_cross_families)
+tests=(run_node_tests test_cross_oclgrind test_cross_heavy test_cross_families test_fault_cheats)
 if [ $make = 1 ]; then
   cmake --preset portable >/dev/null
   mapfile -t -O ${#tests[@]} tests < <(ninja -C "$build" -t targets all | sed -nE 's/^(test_gpu_[a-z0-9_]+): .*EXECUTABLE.*/\1/p')

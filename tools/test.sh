@@ -100,6 +100,7 @@ step tools tools/unittest_group.sh tests/tools
 step unit group unit
 step null group null
 step error group error
+step fault group fault
 step fuzz group fuzz
 # Minutes each on two cores: tools/test.sh --quick leaves them out.
 if [ $run_long = 1 ] || [ -n "$only" ] || [ $list = 1 ]; then

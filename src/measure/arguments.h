@@ -1,4 +1,4 @@
-// The buffers of one candidate: inputs, outputs and temporaries between guard zones.
+// The buffers of one candidate: inputs, outputs and temporaries between guard zones. One thread at a time.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -12,6 +12,17 @@ namespace thrice::measure {
 
 constexpr size_t kGuardBytes = 4096;  // before and after each buffer
 
+// What a round puts where nothing has been computed. `poison`: outputs and temporaries. `guard`: the zones
+// around every buffer; those of integer inputs always hold 0xFF, since an index that is read from there must
+// not lead far away.
+struct Fill {
+  std::byte poison{0xFF}, guard{0xFF};
+};
+// Of round r. Poisons alternate, so that an integer that equals one is no alibi. Guards rotate between NaN
+// and finite values of both signs (1e36 and -3e36 as f32): a maximum or a comparison hides a NaN, a minimum
+// the large value.
+Fill fill_of(size_t round);
+
 class Arguments {
  public:
   // Allocates everything and uploads parameter blocks; `facts` of the inputs. Errors: kOutOfMemory.
@@ -19,9 +30,14 @@ class Arguments {
             const ir::Workload& workload, const artifact::LaunchPlan& launches,
             const std::vector<ir::Fact>& facts);
 
-  // Uploads inputs (index-aligned with graph.inputs), poisons outputs and temporaries with `poison`, and
-  // writes all guard zones anew.
-  void prepare(const std::vector<ir::Tensor>& inputs, std::byte poison);
+  // Uploads inputs (index-aligned with graph.inputs), poisons outputs and temporaries, and writes all guard
+  // zones anew.
+  void prepare(const std::vector<ir::Tensor>& inputs, const Fill& fill);
+  // Other inputs into the same buffers; outputs and temporaries keep what earlier launches left in them.
+  void exchange_inputs(const std::vector<ir::Tensor>& inputs);
+  // Outputs in buffers at other addresses, poisoned, for `replay` (recorded from launches()) and launches().
+  // Errors: kOutOfMemory.
+  void move_outputs(backend::Replay& replay, const Fill& fill);
   const std::vector<backend::RecordedLaunch>& launches() const { return launches_; }
   // Waits for the stream and downloads output o.
   ir::Tensor output(size_t o);
@@ -39,15 +55,19 @@ class Arguments {
     backend::BufferPtr buffer;
     backend::BufferSpan span() const { return {buffer, kGuardBytes, bytes}; }
   };
-  void write(const Piece& piece, const std::byte* data, std::byte fill);
+  std::byte guard_of(const Piece& piece) const;
+  void write(const Piece& piece, const std::byte* data);
   void add(Piece::Kind kind, size_t index, DType dtype, std::vector<int64_t> shape, size_t bytes);
   std::string name(const Piece& piece) const;
 
   backend::Device& device_;
   backend::Stream& stream_;
   std::vector<Piece> pieces_;  // in argument order
+  std::vector<backend::BufferPtr>
+      left_;  // former outputs: a kernel that kept an address may still write there
   std::vector<backend::RecordedLaunch> launches_;
   int64_t temporary_bytes_ = 0;
+  Fill fill_;                    // of the last prepare() or move_outputs()
   std::vector<std::byte> host_;  // image of one buffer with its guards
 };
 

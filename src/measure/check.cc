@@ -54,17 +54,17 @@ CheckResult check(backend::Device& device, backend::Stream& stream, const backen
     return result;
   }
   Arguments arguments(device, stream, program, workload, launches, oracle.facts());
-  std::byte poison{0xFF};
   std::vector<bool> compared(workload.graph.outputs.size(), false);
   std::vector<Round> rounds = rounds_of(gate, seed, workload.graph);
   const size_t usual = rounds.size();
   for (size_t r = 0; r < rounds.size(); ++r) {
     const Round round = rounds[r];
-    arguments.prepare(oracle.inputs(round.kind, round.seed), poison);
+    const Fill fill = fill_of(r);
+    arguments.prepare(oracle.inputs(round.kind, round.seed), fill);
     for (const backend::RecordedLaunch& launch : arguments.launches()) stream.launch(launch);
     stream.synchronize();
     const Judgement j =
-        judge(arguments, workload, oracle, round.kind, round.seed, poison, gate == Gate::kFull);
+        judge(arguments, workload, oracle, round.kind, round.seed, fill.poison, gate == Gate::kFull);
     if (!j.reason.empty() || !(j.error * result.error_limit <= result.error * j.limit) ||
         result.error_limit == 0) {
       result.error = j.error;
@@ -72,7 +72,6 @@ CheckResult check(backend::Device& device, backend::Stream& stream, const backen
     }
     result.reason = j.reason;
     if (!j.reason.empty()) return result;
-    poison = poison == std::byte{0xFF} ? std::byte{0xA5} : std::byte{0xFF};
     for (size_t o = 0; o < compared.size(); ++o) compared[o] = compared[o] || j.compared[o];
     // A few results under a root or logarithm may be NaN whatever the usual kinds drew: then inputs inside
     // its domain.

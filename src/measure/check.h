@@ -30,6 +30,7 @@ class Oracle {
   // Bounds of elements cost as much again as the answer: screening leaves them out.
   const Case& answer(ir::InputKind kind, uint64_t seed, bool with_bounds = false);
   const std::vector<ir::Fact>& facts() const;
+  const ir::Bindings& bindings() const;  // symbol -> extent, of facts()
 
  private:
   struct State;

@@ -115,5 +115,6 @@ const Oracle::Case& Oracle::answer(ir::InputKind kind, uint64_t seed, bool with_
 }
 
 const std::vector<Fact>& Oracle::facts() const { return state_->facts; }
+const ir::Bindings& Oracle::bindings() const { return state_->bindings; }
 
 }  // namespace thrice::measure

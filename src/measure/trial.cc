@@ -5,9 +5,11 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "codegen/generate.h"
 #include "measure/arguments.h"
 #include "measure/judge.h"
+#include "measure/other_extents.h"
 
 namespace thrice::measure {
 namespace {
@@ -26,6 +28,52 @@ double speed_of_light_us(const target::DeviceSpec& spec, const family::Work& wor
     floor = work.bytes / (kDatasheetSlack * spec.bandwidth_gbs * 1e3);
   if (spec.f32_gflops > 0) floor = std::max(floor, work.flops / (arithmetic * spec.f32_gflops * 1e3));
   return floor;
+}
+
+// Adds the time of its own life.
+class Spent {
+ public:
+  explicit Spent(double& ms) : ms_(ms) {}
+  ~Spent() { ms_ += (monotonic_us() - begin_) * 1e-3; }
+  Spent(const Spent&) = delete;
+
+ private:
+  double& ms_;
+  const double begin_ = monotonic_us();
+};
+
+constexpr ir::InputKind kTimed = ir::InputKind::kNormal;
+
+// What the timed launches left, and what they make of other inputs: none of their inputs changed while they
+// were timed, so a kernel that keeps its answer passes the first look. The answers are those of the check.
+//  1. The outputs of the last timed execution.
+//  2. Other inputs in the same buffers, nothing poisoned: an old answer, kept anywhere, is wrong now.
+//  3. The first inputs again, outputs at other addresses, poisoned: an answer that is tied to an address.
+// `prepared` is the round whose fill the arguments were prepared with. Empty = right.
+std::string judge_repeats(backend::Stream& stream, Arguments& arguments, backend::Replay& replay,
+                          const ir::Workload& workload, Oracle& oracle, uint64_t seed, size_t prepared) {
+  const auto judged = [&](ir::InputKind kind, uint64_t with_seed, size_t round, const char* when) {
+    const Judgement j = judge(arguments, workload, oracle, kind, with_seed, fill_of(round).poison, false);
+    return j.reason.empty() ? std::string() : fmt::format("{}: {}", when, j.reason);
+  };
+  std::string reason = judged(kTimed, seed, prepared, "after timing");
+  if (!reason.empty()) return reason;
+
+  // Integers do not depend on the kind: another seed where that is all there is.
+  bool has_float = false;
+  for (const ir::ValueId id : workload.graph.inputs)
+    has_float = has_float || is_float(workload.graph.value(id).type.dtype);
+  const ir::InputKind kind = has_float ? ir::InputKind::kUniform : kTimed;
+  const uint64_t other = has_float ? seed : seed + 1;
+  arguments.exchange_inputs(oracle.inputs(kind, other));
+  stream.replay(replay);
+  reason = judged(kind, other, prepared, "other inputs after timing");
+  if (!reason.empty()) return reason;
+
+  arguments.exchange_inputs(oracle.inputs(kTimed, seed));
+  arguments.move_outputs(replay, fill_of(prepared + 1));
+  stream.replay(replay);
+  return judged(kTimed, seed, prepared + 1, "outputs at other addresses after timing");
 }
 
 Outcome outcome_of(Code code) {
@@ -74,38 +122,56 @@ void TrialRunner::State::measure(const ir::Workload& workload, const family::Fam
   Measurement& m = result.measurement;
   const artifact::KernelSource source = generate(workload, family, schedule);
   result.source_key = source.key;
-  const jit::KernelCache::Built built = cache->build(source);
+  const jit::KernelCache::Built built = [&] {
+    const Spent spent(result.cost.build);
+    return cache->build(source);
+  }();
   result.program = built.program;
   m.build_ms = built.build_ms;
   m.registers = built.binary->registers;
   m.spill_bytes = built.binary->spill_bytes;
   const artifact::LaunchPlan launches = family.launch(workload, schedule, oracle.facts());
-  const CheckResult checked =
-      check(*device, *stream, built.program, workload, launches, oracle, options.gate, options.seed);
+  const CheckResult checked = [&] {
+    const Spent spent(result.cost.check);
+    return check(*device, *stream, built.program, workload, launches, oracle, options.gate, options.seed);
+  }();
   m.error = checked.error;
   m.error_limit = checked.error_limit;
   m.message = checked.reason;
   m.outcome = Outcome::kWrong;
   result.failure = Code::kWrongResult;
   if (!checked.ok) return;
+  const bool runs = device->spec().api != target::Api::kNull;
+  if (options.gate == Gate::kFull && runs) {
+    const Spent spent(result.cost.other_extents);
+    if (const auto other = other_extents(workload, oracle.facts(), oracle.bindings())) {
+      Oracle there(workload, other->facts);
+      const CheckResult elsewhere =
+          check(*device, *stream, built.program, workload, family.launch(workload, schedule, other->facts),
+                there, Gate::kScreening, options.seed);
+      if (!elsewhere.ok) {
+        m.message = fmt::format("at {}: {}", other->text, elsewhere.reason);
+        return;
+      }
+    }
+  }
 
-  constexpr std::byte kPoison{0xFF};
-  constexpr ir::InputKind kTimed = ir::InputKind::kNormal;
+  constexpr size_t kRound = 2;  // a third kind of guard after the two rounds of screening
   Arguments arguments(*device, *stream, built.program, workload, launches, oracle.facts());
   m.temporary_bytes = arguments.temporary_bytes();
-  arguments.prepare(oracle.inputs(kTimed, options.seed), kPoison);
+  arguments.prepare(oracle.inputs(kTimed, options.seed), fill_of(kRound));
   const auto replay = stream->record(arguments.launches());
   TimingOptions timing = options.timing;
   if (options.give_up_us > 0) timing.give_up_us = options.give_up_us;
-  const Timing timed = time_one(
-      *device, *stream, [&] { stream->replay(*replay); }, timing);
-  // Again after timing: what is right only at first, or breaks when repeated on its own results.
-  if (device->spec().api != target::Api::kNull) {
-    const Judgement after = judge(arguments, workload, oracle, kTimed, options.seed, kPoison, false);
-    if (!after.reason.empty()) {
-      m.message = "after timing: " + after.reason;
-      return;
-    }
+  const Timing timed = [&] {
+    const Spent spent(result.cost.timing);
+    return time_one(
+        *device, *stream, [&] { stream->replay(*replay); }, timing);
+  }();
+  if (runs) {
+    const Spent spent(result.cost.after);
+    m.message = judge_repeats(*stream, arguments, *replay, workload, oracle, options.seed, kRound);
+    if (!m.message.empty()) return;
   }
   const double floor = speed_of_light_us(device->spec(), family::count_work(workload, oracle.facts()));
   if (timed.median_us < floor) {
@@ -155,7 +221,7 @@ std::vector<Timing> TrialRunner::compare(const ir::Workload& workload, const fam
     arguments.push_back(std::make_unique<Arguments>(*state_->device, *state_->stream, built.program, workload,
                                                     family.launch(workload, schedule, oracle.facts()),
                                                     oracle.facts()));
-    arguments.back()->prepare(oracle.inputs(ir::InputKind::kNormal, 1), std::byte{0xFF});
+    arguments.back()->prepare(oracle.inputs(kTimed, 1), fill_of(0));
     replays.push_back(state_->stream->record(arguments.back()->launches()));
     executes.emplace_back([this, replay = replays.back().get()] { state_->stream->replay(*replay); });
   }

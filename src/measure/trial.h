@@ -1,5 +1,5 @@
-// One candidate through the whole gate: legality, generation, build, screening check, time, second check.
-// Never throws for a bad candidate: its outcome says what went wrong.
+// One candidate through the whole gate: legality, generation, build, check, time, checks of the timed
+// launches. Never throws for a bad candidate: its outcome says what went wrong.
 #pragma once
 #include <thrice/status.h>
 
@@ -18,8 +18,14 @@ struct TrialOptions {
       0;  // stop timing a candidate after its first sample when it is slower than this (0 = never)
 };
 
+// Where the time of one trial went, in ms. check, after and other_extents together are what trust costs.
+struct TrialCost {
+  double build = 0, check = 0, timing = 0, after = 0, other_extents = 0;
+};
+
 struct TrialResult {
   artifact::Measurement measurement;
+  TrialCost cost;
   Code failure = Code::kOk;  // what ended the trial, finer than its outcome
   std::string source_key;
   backend::ProgramPtr program;  // when built
