@@ -4,6 +4,7 @@ foreach(name fake_nvml fake_nvml_old)
   add_library(${name} SHARED ${CMAKE_SOURCE_DIR}/tests/fake_nvml/fake_nvml.cc)
   set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${name}
     LIBRARY_OUTPUT_NAME nvidia-ml SOVERSION 1)
+  target_compile_options(${name} PRIVATE ${THRICE_VENDOR_OPTIONS})
 endforeach()
 target_compile_definitions(fake_nvml_old PRIVATE FAKE_NVML_OLD)
 foreach(test test_unit_hardware test_null_flow)

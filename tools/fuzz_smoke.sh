@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the libFuzzer targets with clang (build/fuzz) and runs each for a while from its corpus. Last line: `N passed, N failed`.
+# Builds the libFuzzer targets with clang (build/asan) and runs each for a while from its corpus. Last line: `N passed, N failed`.
 #   tools/fuzz_smoke.sh [SECONDS A TARGET (20)]
-# A finding is kept in build/fuzz/findings and named; put it, once mended, into tests/fuzz/corpus/NAME.
+# A finding is kept in build/asan/findings and named; put it, once mended, into tests/fuzz/corpus/NAME.
 set -u
 cd "$(dirname "$0")/.."
 seconds=${1:-20}
@@ -14,27 +14,27 @@ runtime=$(clang++ -print-file-name=libclang_rt.fuzzer-x86_64.a)
 
 names=()
 for source in tests/fuzz/fuzz_*.cc; do name=${source##*/fuzz_}; names+=("${name%.cc}"); done
-cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DTHRICE_FUZZ=ON &&
-  ninja -C build/fuzz -j "${THRICE_JOBS:-$(nproc)}" "${names[@]/#/fuzz_}" || { echo "0 passed, 1 failed"; exit 1; }
+cmake --preset asan &&
+  ninja -C build/asan -j "${THRICE_JOBS:-$(nproc)}" "${names[@]/#/fuzz_}" || { echo "0 passed, 1 failed"; exit 1; }
 
 passed=0 failed=0 running=()
-mkdir -p build/fuzz/findings
+mkdir -p build/asan/findings
 for name in "${names[@]}"; do
-  grown=build/fuzz/corpus/$name  # what the run finds goes here, not into the repository
+  grown=build/asan/corpus/$name  # what the run finds goes here, not into the repository
   mkdir -p "$grown"
-  build/fuzz/fuzz_"$name" -max_total_time="$seconds" -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 \
-    -artifact_prefix="build/fuzz/findings/$name-" "$grown" "tests/fuzz/corpus/$name" >"build/fuzz/$name.log" 2>&1 &
+  build/asan/fuzz_"$name" -max_total_time="$seconds" -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 \
+    -artifact_prefix="build/asan/findings/$name-" "$grown" "tests/fuzz/corpus/$name" >"build/asan/$name.log" 2>&1 &
   running+=($!)
 done
 for i in "${!names[@]}"; do
   name=${names[i]}
   if wait "${running[i]}"; then
     passed=$((passed + 1))
-    echo "$name: $(sed -n 's/stat::number_of_executed_units: *//p' "build/fuzz/$name.log") inputs in $seconds s, nothing found"
+    echo "$name: $(sed -n 's/stat::number_of_executed_units: *//p' "build/asan/$name.log") inputs in $seconds s, nothing found"
   else
     failed=$((failed + 1))
     echo "$name: FAILED"
-    grep -vE '^#[0-9]+\s' "build/fuzz/$name.log" | tail -n 40
+    grep -vE '^#[0-9]+\s' "build/asan/$name.log" | tail -n 40
   fi
 done
 echo "$passed passed, $failed failed"
