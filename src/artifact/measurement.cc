@@ -5,7 +5,8 @@
 
 namespace thrice::artifact {
 namespace {
-constexpr const char* kNames[] = {"ok", "illegal", "compile_failed", "launch_failed", "timed_out", "wrong"};
+constexpr const char* kNames[] = {"ok",        "illegal", "compile_failed", "launch_failed",
+                                  "timed_out", "wrong",   "out_of_memory"};
 }
 
 const char* outcome_name(Outcome outcome) { return kNames[static_cast<size_t>(outcome)]; }

@@ -8,7 +8,7 @@
 
 namespace thrice::artifact {
 
-enum class Outcome { kOk, kIllegal, kCompileFailed, kLaunchFailed, kTimedOut, kWrong };
+enum class Outcome { kOk, kIllegal, kCompileFailed, kLaunchFailed, kTimedOut, kWrong, kOutOfMemory };
 const char* outcome_name(Outcome outcome);
 Outcome parse_outcome(const std::string& name);
 
@@ -20,7 +20,8 @@ struct Measurement {
   int samples = 0;
   double error = -1, error_limit = -1;  // numerics.md; -1 = not checked
   double build_ms = 0;
-  int registers = -1, spill_bytes = -1;
+  int registers = -1, spill_bytes = -1;  // -1 = not told
+  int64_t shared_bytes = -1;             // of a block, the largest launch's; not kept in the store
   int64_t temporary_bytes = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "cli/live_line.h"
 #include "cli/model_options.h"
 #include "cli/session_options.h"
+#include "flow/replay.h"
 #include "report/table.h"
 
 namespace thrice::cli {
@@ -49,6 +50,34 @@ void print_report(const flow::OptimizeReport& r) {
   if (!r.release.empty()) fmt::print("release: {}\n", r.release);
 }
 
+void print_replay(const flow::ReplayReport& r) {
+  report::Table table(
+      {"region", "uses", "recorded", "trials", "default us", "chosen us", "best us", "chosen schedule"});
+  for (const flow::ReplayedWorkload& w : r.workloads)
+    table.add({w.region, std::to_string(w.uses), std::to_string(w.recorded), std::to_string(w.trials),
+               fmt::format("{:.1f}", w.default_us), fmt::format("{:.1f}", w.chosen_us),
+               fmt::format("{:.1f}", w.best_us), w.schedule});
+  fmt::print("{}\n", table.str({0, 7}, 60));
+  if (!r.workloads.empty())
+    fmt::print("{} replayed by {}: {} trials, default {} -> {}, best of the file {}\n", r.file, r.agent,
+               r.trials, report::microseconds(r.default_us), report::microseconds(r.chosen_us),
+               report::microseconds(r.best_us));
+  for (const std::string& note : r.notes) fmt::print("note: {}\n", note);
+}
+
+// No model and no device: only what the search is told by flags and settings.
+int replay(const Arguments& arguments, const flow::Settings& settings) {
+  if (arguments.get("MODEL") || arguments.has("--record"))
+    throw Error(Code::kInvalidArgument,
+                "--replay takes everything from its file: thrice optimize --replay FILE, without a model");
+  const flow::ReplayReport report = flow::replay(*arguments.get("--replay"), settings, {});
+  if (arguments.has("--json"))
+    fmt::print("{}\n", report.to_json());
+  else
+    print_replay(report);
+  return 0;
+}
+
 LiveLine::Form progress_form(const Arguments& arguments) {
   if (arguments.has("--quiet")) return LiveLine::Form::kNone;
   const std::string name = arguments.get("--progress", "line");
@@ -59,8 +88,6 @@ LiveLine::Form progress_form(const Arguments& arguments) {
 
 int run(const Arguments& arguments) {
   flow::OptimizeRequest request;
-  request.model_path = *arguments.get("MODEL");
-  request.import = import_options(arguments);
   request.settings = settings_from(arguments);
   if (const auto text = arguments.get("--budget")) try {
       request.settings.budget_s = flow::parse_duration(*text);
@@ -74,7 +101,15 @@ int run(const Arguments& arguments) {
   request.settings.planner = arguments.get("--planner", request.settings.planner);
   request.settings.seed =
       static_cast<uint64_t>(arguments.integer("--seed", static_cast<int64_t>(request.settings.seed)));
+  if (arguments.has("--replay")) return replay(arguments, request.settings);
+  if (!arguments.get("MODEL"))
+    throw Error(Code::kInvalidArgument,
+                "optimize needs a MODEL (or --replay FILE); see thrice optimize --help");
+  request.model_path = *arguments.get("MODEL");
+  request.import = import_options(arguments);
   request.tune = !arguments.has("--no-tune");
+  request.record_path = arguments.get("--record", "");
+  refuse_overwriting(request.model_path, request.record_path, "--record");
   std::string output = arguments.get("--output", "");
   if (output.empty()) {
     output = request.model_path.substr(request.model_path.find_last_of('/') + 1);
@@ -111,13 +146,15 @@ Command optimize_command() {
            {"--planner", "NAME", "greedy | original"},
            {"--seed", "N", "random seed of agent and inputs (default 1)"},
            {"--no-tune", "", "rule-chosen schedules only"},
+           {"--record", "FILE", "appends every trial to a CSV file"},
+           {"--replay", "FILE", "tunes against such a file: no MODEL, no device, nothing written"},
            {"--progress", "FORM", "line (default) | json: one object a line on standard error"},
            {"--quiet", "", "no progress line"}})
     options.push_back(o);
   return {"optimize",
           "make a verified, faster release of a model",
           "thrice optimize model.onnx --dims batch=1 --budget 2m --output model.thrice",
-          {{"MODEL", "ONNX file"}},
+          {{"MODEL", "ONNX file", false}},
           options,
           run};
 }

@@ -221,6 +221,8 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   target::DeviceSpec spec = device->spec();
   std::map<std::string, Tuned> results;
   std::unique_ptr<store::Store> store;
+  std::unique_ptr<store::TrialLog> record;
+  if (!request.record_path.empty()) record = std::make_unique<store::TrialLog>(request.record_path);
   const auto release_built = [&](const std::vector<BuiltProgram>& built) {
     report.plan_digest = planned.plan.digest();
     report.cancelled = listener.stop();
@@ -242,9 +244,9 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     if (!notice.empty()) report.notes.push_back(notice);
     DeviceGuard guard(hardware::system_source(), report.target, settings.agent_config.hardware_constraints);
     TuningContext context{
-        device,    &runner,   store.get(), store->put_environment(environment_json(*device)),
-        &settings, &listener, &results,    &report.trials,
-        &guard};
+        device,    &runner,     store.get(), store->put_environment(environment_json(*device)),
+        &settings, &listener,   &results,    &report.trials,
+        &guard,    record.get()};
     const double deadline_us = monotonic_us() + settings.budget_s * 1e6;
     spec = phases.run("probe", [&] { return measure::probe_peaks(*device, *cache); });
     phases.run("build and check",

@@ -18,7 +18,8 @@ struct OptimizeRequest {
       bindings;              // extents to tune and time at; must cover every input symbol
   std::string release_path;  // "" = write none
   Settings settings;
-  bool tune = true;  // false: rule-chosen schedules only
+  bool tune = true;         // false: rule-chosen schedules only
+  std::string record_path;  // CSV file that every trial is appended to; "" = none (store/trial_log.h)
   Listener listener;
 };
 

@@ -8,8 +8,6 @@
 #include <limits>
 
 #include "base/clock.h"
-#include "tune/agent.h"
-#include "tune/budget.h"
 
 namespace thrice::flow {
 
@@ -74,18 +72,11 @@ measure::TrialResult run_trial(const TuningContext& c, const PlannedWorkload& pl
     record.unix_time = unix_time();
     c.store->add(record);
   }
+  if (c.record)
+    c.record->add({planned.workload.hash, shape_key(planned), planned.uses.front(),
+                   static_cast<int64_t>(planned.uses.size()), schedule == planned.schedule, schedule,
+                   trial.measurement});
   return trial;
-}
-
-double estimated_speedup(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads) {
-  double before = 0, now = 0;
-  for (const auto& [hash, planned] : workloads) {
-    const auto it = c.results->find(hash);
-    if (it == c.results->end()) continue;
-    before += it->second.by_default.time_us * static_cast<double>(planned.uses.size());
-    now += it->second.best.time_us * static_cast<double>(planned.uses.size());
-  }
-  return now > 0 ? before / now : 0;
 }
 
 // Device memory of a trial: operands, results and scratch, twice, since a promising candidate meets the best
@@ -111,9 +102,35 @@ int64_t trial_bytes(const PlannedWorkload& planned, const Schedule& schedule) {
   return static_cast<int64_t>(std::min(2 * bytes, 1e18));
 }
 
-bool is_verified(const Measurement& m) {
-  return m.outcome == Outcome::kOk && m.error >= 0 && m.error <= m.error_limit;
-}
+// Trials on the device.
+class DeviceTrials : public TrialSource {
+ public:
+  DeviceTrials(const TuningContext& context, std::vector<const PlannedWorkload*> works, double deadline_us)
+      : c_(context), works_(std::move(works)), deadline_us_(deadline_us) {}
+  bool ready(const Progress& progress) override {
+    return !c_.guard || c_.guard->wait_until_cool(*c_.listener, progress, deadline_us_);
+  }
+  std::optional<std::string> refuse(size_t work, const Schedule& schedule) override {
+    if (!c_.guard) return {};
+    return c_.guard->refuse(trial_bytes(*works_[work], schedule));
+  }
+  Measurement measure(size_t work, const Schedule& schedule, double give_up_us) override {
+    return run_trial(c_, *works_[work], schedule, oracles_, give_up_us).measurement;
+  }
+  std::array<measure::Timing, 2> duel(size_t work, const Schedule& best,
+                                      const Schedule& challenger) override {
+    const PlannedWorkload& planned = *works_[work];
+    const auto timings =
+        c_.runner->compare(planned.workload, *planned.family, {best, challenger}, oracles_.of(planned), {});
+    return {timings[0], timings[1]};
+  }
+
+ private:
+  const TuningContext& c_;
+  std::vector<const PlannedWorkload*> works_;
+  double deadline_us_;
+  Oracles oracles_;
+};
 
 }  // namespace
 
@@ -165,20 +182,15 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
 
 void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads,
           double deadline_us) {
-  struct Work {
-    const PlannedWorkload* planned;
-    Tuned* tuned;
-    std::unique_ptr<tune::LegalSpace> space;
-    std::unique_ptr<tune::Agent> agent;
-    tune::Standing standing;
-  };
-  Oracles oracles;
-  std::vector<Work> works;
+  std::vector<Searched> works;
+  std::vector<const PlannedWorkload*> planned_works;
   for (const auto& [hash, planned] : workloads) {
     const auto it = c.results->find(hash);
     if (it == c.results->end()) continue;
-    Work& work = works.emplace_back();
-    work.planned = &planned;
+    planned_works.push_back(&planned);
+    Searched& work = works.emplace_back();
+    work.name = planned.uses.front();
+    work.uses = static_cast<double>(planned.uses.size());
     work.tuned = &it->second;
     work.space = std::make_unique<tune::LegalSpace>(planned.workload, *planned.family, planned.facts,
                                                     c.device->spec());
@@ -189,59 +201,9 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
     if (c.store)
       for (const artifact::TuningRecord& r : c.store->records(hash, c.environment))
         if (r.shape == shape_key(planned)) work.agent->tell({r.schedule, r.measurement});
-    work.standing.model_share_us = it->second.best.time_us * static_cast<double>(planned.uses.size());
   }
-
-  while (!c.listener->stop() && *c.trials < c.settings->max_trials && monotonic_us() < deadline_us) {
-    std::vector<tune::Standing> standings;
-    for (const Work& work : works) standings.push_back(work.standing);
-    const int chosen = tune::next_workload(standings);
-    if (chosen < 0) break;
-    Work& work = works[static_cast<size_t>(chosen)];
-    const Progress progress{"tune",
-                            work.planned->uses.front(),
-                            *c.trials,
-                            c.settings->max_trials,
-                            estimated_speedup(c, workloads),
-                            (deadline_us - monotonic_us()) / 1e6};
-    c.listener->tell(progress);
-    if (c.guard && !c.guard->wait_until_cool(*c.listener, progress, deadline_us)) break;
-    const std::vector<Schedule> candidates = work.agent->ask(1);
-    if (candidates.empty()) {
-      work.standing.exhausted = true;
-      continue;
-    }
-    if (const auto refusal =
-            c.guard ? c.guard->refuse(trial_bytes(*work.planned, candidates[0])) : std::nullopt) {
-      // No record: at another moment it may run. The agent goes on to others.
-      Measurement refused;
-      refused.message = *refusal;
-      work.agent->tell({candidates[0], refused});
-      ++work.standing.trials_without_gain;
-      continue;
-    }
-    const Measurement m =
-        run_trial(c, *work.planned, candidates[0], oracles, 3 * work.tuned->best.time_us).measurement;
-    work.agent->tell({candidates[0], m});
-    work.agent->learn();
-    ++work.tuned->trials;
-    ++work.standing.trials;
-    ++work.standing.trials_without_gain;
-    if (!is_verified(m) || !(m.time_us < work.tuned->best.time_us)) continue;
-    // A promising candidate meets the current best face to face before it replaces it.
-    const std::vector<measure::Timing> duel =
-        c.runner->compare(work.planned->workload, *work.planned->family,
-                          {work.tuned->schedule, candidates[0]}, oracles.of(*work.planned), {});
-    const double gain = duel[0].median_us - duel[1].median_us;
-    const double doubt = std::max(0.01 * duel[0].median_us, duel[0].spread_us + duel[1].spread_us);
-    if (!(gain > doubt)) continue;
-    work.tuned->schedule = candidates[0];
-    work.tuned->best = m;
-    work.tuned->best.time_us = duel[1].median_us;
-    work.tuned->best.spread_us = duel[1].spread_us;
-    work.standing.trials_without_gain = 0;
-    work.standing.model_share_us = m.time_us * static_cast<double>(work.planned->uses.size());
-  }
+  DeviceTrials source(c, std::move(planned_works), deadline_us);
+  search(works, source, {c.trials, c.settings->max_trials, deadline_us}, *c.listener);
 }
 
 void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads,

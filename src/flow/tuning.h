@@ -6,19 +6,14 @@
 
 #include "flow/device_guard.h"
 #include "flow/progress.h"
+#include "flow/search.h"
 #include "flow/settings.h"
 #include "measure/trial.h"
 #include "plan/planner.h"
 #include "store/store.h"
+#include "store/trial_log.h"
 
 namespace thrice::flow {
-
-// The best known schedule of one workload and what was measured of it and of its default.
-struct Tuned {
-  artifact::Schedule schedule;
-  artifact::Measurement best, by_default;
-  int64_t trials = 0;
-};
 
 struct TuningContext {
   backend::DevicePtr device;
@@ -30,7 +25,8 @@ struct TuningContext {
   std::map<std::string, Tuned>* results =
       nullptr;  // by workload hash; kept by the caller so that a cancelled run has what there is
   int64_t* trials = nullptr;
-  DeviceGuard* guard = nullptr;  // limits of temperature and memory; may be null
+  DeviceGuard* guard = nullptr;       // limits of temperature and memory; may be null
+  store::TrialLog* record = nullptr;  // where each trial is written besides the store; may be null
 };
 
 // Measures each workload's default (from the store where a verified record of this environment and shape

@@ -86,6 +86,8 @@ Outcome outcome_of(Code code) {
       return Outcome::kTimedOut;
     case Code::kWrongResult:
       return Outcome::kWrong;
+    case Code::kOutOfMemory:
+      return Outcome::kOutOfMemory;
     default:
       return Outcome::kLaunchFailed;
   }
@@ -131,6 +133,9 @@ void TrialRunner::State::measure(const ir::Workload& workload, const family::Fam
   m.registers = built.binary->registers;
   m.spill_bytes = built.binary->spill_bytes;
   const artifact::LaunchPlan launches = family.launch(workload, schedule, oracle.facts());
+  for (const artifact::Launch& launch : launches.launches)
+    m.shared_bytes = std::max(m.shared_bytes,
+                              launch.dynamic_shared_bytes + std::max(built.binary->static_shared_bytes, 0));
   const CheckResult checked = [&] {
     const Spent spent(result.cost.check);
     return check(*device, *stream, built.program, workload, launches, oracle, options.gate, options.seed);

@@ -45,7 +45,9 @@ std::vector<Schedule> GreedyAgent::ask(int count) {
 
 void GreedyAgent::tell(const Trial& trial) {
   seen_.insert(trial.schedule.str());
+  // Trials of an earlier run are told before anything is asked: what they cover may wait in either list.
   std::erase(starts_, trial.schedule);
+  std::erase(queue_, trial.schedule);
   const artifact::Measurement& m = trial.measurement;
   if (m.outcome != artifact::Outcome::kOk || !(m.time_us > 0)) return;
   if (best_us_ > 0 && !(m.time_us < best_us_)) return;

@@ -8,7 +8,7 @@ std::vector<artifact::Schedule> RandomAgent::ask(int count) {
   for (int miss = 0; static_cast<int>(result.size()) < count && miss < kRepeats;) {
     std::optional<artifact::Schedule> schedule = space_.sample(rng_);
     if (!schedule) break;
-    if (asked_.insert(schedule->str()).second)
+    if (known_.insert(schedule->str()).second)
       result.push_back(std::move(*schedule));
     else
       ++miss;

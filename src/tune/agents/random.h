@@ -11,12 +11,12 @@ class RandomAgent : public Agent {
   RandomAgent(const LegalSpace& space, uint64_t seed) : space_(space), rng_(seed) {}
   std::string name() const override { return "random"; }
   std::vector<artifact::Schedule> ask(int count) override;
-  void tell(const Trial&) override {}
+  void tell(const Trial& trial) override { known_.insert(trial.schedule.str()); }
 
  private:
   const LegalSpace& space_;
   Rng rng_;
-  std::set<std::string> asked_;
+  std::set<std::string> known_;  // asked, or told of an earlier run
 };
 
 }  // namespace thrice::tune

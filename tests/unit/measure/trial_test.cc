@@ -42,6 +42,8 @@ TEST_F(Trial, HonestCandidateIsTimed) {
   EXPECT_GE(r.measurement.error, 0);
   EXPECT_GT(r.measurement.error_limit, 0);
   EXPECT_GT(r.measurement.build_ms, 0);
+  EXPECT_GT(r.cost.check, 0);
+  EXPECT_GT(r.cost.after, 0);
   EXPECT_FALSE(r.source_key.empty());
   EXPECT_NE(r.program, nullptr);
 }
@@ -63,6 +65,15 @@ TEST_F(Trial, EachFailureHasItsOutcome) {
           .measurement.outcome,
       Outcome::kIllegal);
   EXPECT_EQ(run(kernel_text(kHonest)).measurement.outcome, Outcome::kOk);  // the runner is still usable
+}
+
+TEST_F(Trial, OutOfMemoryIsNamedWithItsBytes) {
+  const test::TextFamily family(kernel_text(kHonest, "TH_GLOBAL float* t, "), int64_t{1} << 50);
+  const TrialResult r = runner->run(workload, family, {"text", "only", {}}, *oracle, {});
+  EXPECT_EQ(r.measurement.outcome, Outcome::kOutOfMemory);
+  EXPECT_STREQ(outcome_name(r.measurement.outcome), "out_of_memory");
+  EXPECT_NE(r.measurement.message.find(std::to_string((int64_t{1} << 50) + 8192)), std::string::npos)
+      << r.measurement.message;
 }
 
 TEST_F(Trial, WrongOnlyWhenRepeatedIsCaught) {

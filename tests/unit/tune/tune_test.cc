@@ -90,6 +90,24 @@ TEST_F(Tune, NeighboursDifferByOneStep) {
   EXPECT_EQ(found, (std::vector<std::string>{"text/grid a=2 b=8", "text/grid a=1 b=4"}));
 }
 
+TEST_F(Tune, WhatIsToldIsNotAskedFor) {
+  // As a run that goes on from stored trials: neighbours of the first are told later.
+  for (const std::string& name : agent_names()) {
+    const LegalSpace s = space();
+    const auto agent = make_agent(name, s, 7);
+    std::set<std::string> told;
+    const auto tell = [&](const artifact::Schedule& schedule) {
+      told.insert(schedule.str());
+      agent->tell(measured(schedule));
+    };
+    tell(s.default_schedule());
+    for (const artifact::Schedule& next : s.neighbours(s.default_schedule())) tell(next);
+    for (int i = 0; i < 30; ++i)
+      for (const artifact::Schedule& next : agent->ask(1))
+        EXPECT_FALSE(told.count(next.str())) << name << " asks for " << next.str();
+  }
+}
+
 TEST_F(Tune, EveryAgentAsksForEachLegalScheduleAtMostOnceAndEnds) {
   for (const std::string& name : agent_names()) {
     const LegalSpace s = space();

@@ -1,0 +1,60 @@
+// The search itself: which workload gets the next trial, what is tried, what replaces the best. Where
+// measurements come from is another's affair: a device (flow/tuning) or a recorded file (flow/replay).
+#pragma once
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flow/progress.h"
+#include "measure/timing.h"
+#include "tune/agent.h"
+#include "tune/budget.h"
+
+namespace thrice::flow {
+
+// The best known schedule of one workload and what was measured of it and of its default.
+struct Tuned {
+  artifact::Schedule schedule;
+  artifact::Measurement best, by_default;
+  int64_t trials = 0;
+};
+
+struct Searched {
+  std::string name;  // for progress
+  double uses = 1;   // how often the model executes it
+  Tuned* tuned = nullptr;
+  std::unique_ptr<tune::LegalSpace> space;
+  std::unique_ptr<tune::Agent> agent;  // told what is known already
+  tune::Standing standing;
+};
+
+class TrialSource {
+ public:
+  virtual ~TrialSource() = default;
+  virtual bool ready(const Progress& progress) = 0;  // false: make no further trial
+  // Why a schedule must not be tried now; nullopt: it may.
+  virtual std::optional<std::string> refuse(size_t work, const artifact::Schedule& schedule) = 0;
+  // One trial, counted and kept by the source. Stops early when it is slower than give_up_us.
+  virtual artifact::Measurement measure(size_t work, const artifact::Schedule& schedule,
+                                        double give_up_us) = 0;
+  // The best so far and a challenger, side by side.
+  virtual std::array<measure::Timing, 2> duel(size_t work, const artifact::Schedule& best,
+                                              const artifact::Schedule& challenger) = 0;
+};
+
+struct SearchLimits {
+  const int64_t* trials = nullptr;  // made so far, counted by the source
+  int64_t max_trials = 0;
+  double deadline_us = 0;  // monotonic; infinity = none
+};
+
+bool is_verified(const artifact::Measurement& m);
+
+// Until the limits end it, the listener stops it, or nothing is left to try. A candidate replaces the best
+// only when it wins a duel by more than 1% and by more than both spreads.
+void search(std::vector<Searched>& works, TrialSource& source, const SearchLimits& limits,
+            const Listener& listener);
+
+}  // namespace thrice::flow
