@@ -8,7 +8,8 @@
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/session_options.h"
-#include "flow/build.h"
+#include "flow/environment.h"
+#include "jit/kernel_cache.h"
 #include "report/table.h"
 #include "store/store.h"
 
@@ -68,27 +69,41 @@ int explain(const Arguments& arguments, const flow::Settings& settings, store::S
                 "cache explain needs a workload's hash or its beginning: thrice cache explain 3f2a (thrice "
                 "cache list shows them)");
   const std::string here = flow::environment_json(*backend::open_device(settings.device));
-  const nlohmann::json now = nlohmann::json::parse(here);
-  std::map<std::string, int64_t> by_environment;
-  for (const auto& r : store.all(*prefix)) ++by_environment[r.environment];
-  if (by_environment.empty()) {
-    fmt::print("miss: no trial of a workload that begins with '{}'\n", *prefix);
+  const std::vector<flow::CacheAnswer> answers = flow::explain_workload(store, *prefix, here);
+  if (arguments.has("--json")) {
+    nlohmann::json j = nlohmann::json::array();
+    for (const flow::CacheAnswer& a : answers) {
+      nlohmann::json differs = nlohmann::json::array();
+      for (const auto& d : a.differs)
+        differs.push_back({{"field", d.field}, {"now", d.now}, {"then", d.then}});
+      j.push_back({{"workload", a.workload},
+                   {"shape", a.shape},
+                   {"hit", a.hit},
+                   {"trials", a.trials},
+                   {"verified", a.verified},
+                   {"best_us", a.best_us},
+                   {"schedule", a.schedule},
+                   {"differs", differs}});
+    }
+    fmt::print("{}\n", j.dump(2));
     return 0;
   }
-  for (const auto& [key, count] : by_environment) {
-    const std::string text = store.environment_description(key);
-    if (text == here) {
-      fmt::print("hit: {} trials in this very environment\n", count);
-      continue;
+  if (answers.empty()) fmt::print("miss: no trial of a workload that begins with '{}'\n", *prefix);
+  for (const flow::CacheAnswer& a : answers) {
+    const std::string of =
+        fmt::format("{} at {}: {} trials, {} verified", a.workload.substr(0, 12),
+                    a.shape.empty() ? "its constant shape" : a.shape, a.trials, a.verified);
+    const std::string best =
+        a.verified ? fmt::format(", best {:.1f} us with {}", a.best_us, a.schedule) : std::string();
+    if (a.hit) {
+      fmt::print("hit: {}{}\n", of, best);
+    } else if (a.differs.empty()) {
+      fmt::print("miss: {} in this very environment, none of them right\n", of);
+    } else {
+      fmt::print("miss: {} in another environment{}; a start for the search, measured anew; what differs:\n",
+                 of, best);
+      for (const auto& d : a.differs) fmt::print("    {}: {} now, {} then\n", d.field, d.now, d.then);
     }
-    const nlohmann::json then = nlohmann::json::parse(text, nullptr, false);
-    std::string differs;
-    if (then.is_object())
-      for (const auto& [field, value] : now.items())
-        if (!then.contains(field) || then[field] != value)
-          differs += fmt::format("\n    {}: {} now, {} then", field, value.dump(),
-                                 then.contains(field) ? then[field].dump() : "absent");
-    fmt::print("miss: {} trials in another environment; these fields differ:{}\n", count, differs);
   }
   return 0;
 }

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <thrice/status.h>
 
-#include <nlohmann/json.hpp>
-
 #include "backend/cross_device.h"
 #include "codegen/generate.h"
 #include "ir/check.h"
@@ -123,15 +121,6 @@ void add_architectures(release::Release& release, const std::vector<std::string>
                                 schedule, architecture, error.what()));
       }
   }
-}
-
-std::string environment_json(backend::Device& device) {
-  const target::DeviceSpec& spec = device.spec();
-  return nlohmann::json{
-      {"device", spec.key()},      {"name", spec.name},
-      {"driver", spec.driver},     {"compiler", device.compiler() ? device.compiler()->version() : "none"},
-      {"product", THRICE_VERSION}, {"record_schema", 1}}
-      .dump();
 }
 
 }  // namespace thrice::flow

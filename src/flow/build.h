@@ -41,7 +41,4 @@ std::vector<std::string> with_ptx(const target::DeviceSpec& device, const std::v
 void add_architectures(release::Release& release, const std::vector<std::string>& architectures,
                        const std::string& cache_folder);
 
-// What a time depends on beside the kernel: device, driver, compiler, product. JSON.
-std::string environment_json(backend::Device& device);
-
 }  // namespace thrice::flow

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "codegen/generate.h"
 #include "flow/build.h"
+#include "flow/environment.h"
 #include "flow/open_target.h"
 #include "flow/tuning.h"
 #include "flow/whole_model.h"

@@ -41,7 +41,13 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
                             (limits.deadline_us - monotonic_us()) / 1e6};
     listener.tell(progress);
     if (!source.ready(progress)) break;
-    const std::vector<artifact::Schedule> candidates = work.agent->ask(1);
+    std::vector<artifact::Schedule> candidates;
+    if (work.first.empty()) {
+      candidates = work.agent->ask(1);
+    } else {
+      candidates = {work.first.front()};
+      work.first.pop_front();
+    }
     if (candidates.empty()) {
       work.standing.exhausted = true;
       continue;

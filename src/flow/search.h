@@ -2,6 +2,7 @@
 // measurements come from is another's affair: a device (flow/tuning) or a recorded file (flow/replay).
 #pragma once
 #include <array>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,7 +27,8 @@ struct Searched {
   double uses = 1;   // how often the model executes it
   Tuned* tuned = nullptr;
   std::unique_ptr<tune::LegalSpace> space;
-  std::unique_ptr<tune::Agent> agent;  // told what is known already
+  std::unique_ptr<tune::Agent> agent;    // told what is known already
+  std::deque<artifact::Schedule> first;  // legal ones that are tried before the agent is asked
   tune::Standing standing;
 };
 

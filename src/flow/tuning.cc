@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "flow/environment.h"
 
 namespace thrice::flow {
 
@@ -198,9 +199,17 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
                                   c.settings->seed ^ std::stoull(hash.substr(0, 16), nullptr, 16));
     work.agent->tell({planned.schedule, it->second.by_default});
     if (!(it->second.schedule == planned.schedule)) work.agent->tell({it->second.schedule, it->second.best});
-    if (c.store)
-      for (const artifact::TuningRecord& r : c.store->records(hash, c.environment))
-        if (r.shape == shape_key(planned)) work.agent->tell({r.schedule, r.measurement});
+    if (!c.store) continue;
+    const std::string shape = shape_key(planned);
+    std::vector<Schedule> known{planned.schedule};
+    for (const artifact::TuningRecord& r : c.store->records(hash, c.environment))
+      if (r.shape == shape) {
+        work.agent->tell({r.schedule, r.measurement});
+        known.push_back(r.schedule);
+      }
+    for (const Schedule& warm : warm_starts(*c.store, hash, shape, c.environment))
+      if (std::find(known.begin(), known.end(), warm) == known.end() && work.space->is_legal(warm))
+        work.first.push_back(warm);
   }
   DeviceTrials source(c, std::move(planned_works), deadline_us);
   search(works, source, {c.trials, c.settings->max_trials, deadline_us}, *c.listener);
