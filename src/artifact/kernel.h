@@ -38,10 +38,12 @@ struct Launch {
   std::array<int64_t, 3> block{1, 1, 1};  // threads of a block (work-items of a work-group)
   int64_t dynamic_shared_bytes = 0;
   std::vector<int32_t> extents;  // the integers that E points at
+  bool once = false;  // reads nothing but weights and writes nothing but kept scratch buffers: needed once
 };
 struct LaunchPlan {
   std::vector<Launch> launches;          // in order
-  std::vector<int64_t> temporary_bytes;  // scratch buffers, alive only within the region
+  std::vector<int64_t> temporary_bytes;  // scratch buffers, alive only within the region ...
+  std::vector<bool> temporary_kept;      // ... but those marked here (index-aligned), which outlive the run
 };
 
 }  // namespace thrice::artifact

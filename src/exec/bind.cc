@@ -108,20 +108,27 @@ class Binder {
       arguments.push_back(add(v, {Storage::kArena, v, bytes_of(type.dtype, shape), now_, now_}));
       made(v, arguments.back(), type.dtype, shape);
     }
-    for (int64_t bytes : plan.temporary_bytes)
-      arguments.push_back(add(ir::kNoValue, {Storage::kArena, ir::kNoValue, bytes, now_, now_}));
+    for (size_t t = 0; t < plan.temporary_bytes.size(); ++t) {
+      const int64_t bytes = plan.temporary_bytes[t];
+      const bool kept = t < plan.temporary_kept.size() && plan.temporary_kept[t];
+      arguments.push_back(
+          add(ir::kNoValue, {kept ? Storage::kKept : Storage::kArena, ir::kNoValue, bytes, now_, now_}));
+      if (!kept) continue;
+      kept_[arguments.back()] = static_cast<int64_t>(out_.kept_bytes.size());
+      out_.kept_bytes.push_back(bytes);
+    }
 
     constexpr size_t kInts = backend::kAlignment / sizeof(int32_t);
     for (artifact::Launch& launch : plan.launches) {
       if (launch.grid[0] == 0 || launch.grid[1] == 0 || launch.grid[2] == 0) continue;
-      BoundLaunch& b = out_.launches.emplace_back();
+      BoundLaunch& b = (launch.once ? out_.once : out_.launches).emplace_back();
       b.program = code.program;
       b.extents_offset = static_cast<int64_t>(out_.extents.size() * sizeof(int32_t));
       out_.extents.insert(out_.extents.end(), launch.extents.begin(), launch.extents.end());
       out_.extents.resize((out_.extents.size() + kInts) / kInts *
                           kInts);  // at least one integer, next launch aligned
+      (launch.once ? once_pieces_ : launch_pieces_).push_back(arguments);
       b.launch = std::move(launch);
-      launch_pieces_.push_back(arguments);
     }
   }
 
@@ -141,9 +148,12 @@ class Binder {
       where[p] = {pieces_[p].storage, pieces_[p].value, 0, pieces_[p].bytes};
       if (interval_of[p] >= 0) where[p].offset = arena.offsets[static_cast<size_t>(interval_of[p])];
       if (pieces_[p].storage == Storage::kCarried) out_.carried.push_back(where[p]);
+      if (pieces_[p].storage == Storage::kKept) where[p].offset = kept_.at(static_cast<int>(p));
     }
     for (size_t l = 0; l < out_.launches.size(); ++l)
       for (int p : launch_pieces_[l]) out_.launches[l].arguments.push_back(where[static_cast<size_t>(p)]);
+    for (size_t l = 0; l < out_.once.size(); ++l)
+      for (int p : once_pieces_[l]) out_.once[l].arguments.push_back(where[static_cast<size_t>(p)]);
     for (size_t r = 0; r < out_.results.size(); ++r)
       out_.results[r].where = where[static_cast<size_t>(result_piece_[r])];
   }
@@ -155,7 +165,8 @@ class Binder {
   BoundSegment out_;
   std::vector<Piece> pieces_;
   std::map<ValueId, int> piece_;
-  std::vector<std::vector<int>> launch_pieces_;
+  std::vector<std::vector<int>> launch_pieces_, once_pieces_;
+  std::map<int, int64_t> kept_;  // piece -> number of its kept buffer
   std::vector<int> result_piece_;
   int now_ = 0;
 };

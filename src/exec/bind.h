@@ -14,12 +14,13 @@ enum class Storage {
   kArena,    // temporary within the segment
   kOutside,  // made before the segment: graph input, constant, carried value; known by its value id
   kCarried,  // made here and read later or returned: a pool buffer a run
+  kKept,     // scratch that outlives runs (kept_buffers.h): number `offset` of the segment
 };
 
 struct BoundArgument {
   Storage storage = Storage::kArena;
   ir::ValueId value = ir::kNoValue;  // kOutside, kCarried: representative value of the storage
-  int64_t offset = 0;                // kArena
+  int64_t offset = 0;                // kArena, kKept
   int64_t bytes = 0;
 };
 struct BoundLaunch {
@@ -40,7 +41,9 @@ struct BoundValue {
 struct BoundSegment {
   std::vector<BoundStep> steps;  // index-aligned with the segment's steps
   std::vector<BoundLaunch> launches;
-  std::vector<int32_t> extents;  // the whole parameter block
+  std::vector<BoundLaunch> once;    // fill the kept buffers, before the first of `launches`
+  std::vector<int64_t> kept_bytes;  // sizes of the kept buffers
+  std::vector<int32_t> extents;     // the whole parameter block
   std::vector<BoundValue>
       results;  // every value that a step of the segment makes (for results, carried values, and observers)
   std::vector<BoundArgument> carried;  // distinct storages to take from the pool at each run

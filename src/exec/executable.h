@@ -9,6 +9,7 @@
 
 #include "artifact/plan.h"
 #include "backend/backend.h"
+#include "exec/kept_buffers.h"
 #include "family/family.h"
 #include "ir/region.h"
 
@@ -35,6 +36,7 @@ struct Executable {
       constants;  // by value id; empty span where the value is no constant that a device step reads
   std::map<std::pair<int, int>, std::shared_ptr<const Executable>> bodies;  // (node, body) of control steps
   int64_t constant_bytes = 0;
+  std::shared_ptr<KeptBuffers> kept = std::make_shared<KeptBuffers>();  // made of constants while running
 };
 
 // Where a region's loaded program comes from: the jit (build or cache) or a release's binaries.

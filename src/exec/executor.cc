@@ -96,8 +96,8 @@ backend::Stream& Executor::stream() { return *state_->stream; }
 const Executable& Executor::code() const { return *state_->code; }
 
 int64_t Executor::peak_bytes() const {
-  int64_t bytes =
-      state_->pool->peak_bytes() + (state_->arena ? static_cast<int64_t>(state_->arena->bytes()) : 0);
+  int64_t bytes = state_->pool->peak_bytes() + state_->code->kept->bytes() +
+                  (state_->arena ? static_cast<int64_t>(state_->arena->bytes()) : 0);
   for (const auto& [place, body] : state_->bodies)
     if (body->state_->arena) bytes += static_cast<int64_t>(body->state_->arena->bytes());
   return bytes;

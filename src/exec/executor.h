@@ -55,8 +55,8 @@ class Executor {
 
   backend::Stream& stream();
   const Executable& code() const;
-  int64_t peak_bytes()
-      const;  // activations: arenas, carried values, inputs, outputs, temporaries; without constants
+  int64_t peak_bytes() const;  // activations: arenas, carried values, inputs, outputs, temporaries, kept
+                               // scratch; without constants
   int64_t arena_lower_bound() const;  // largest over bindings of max_t sum(live)
 
  private:

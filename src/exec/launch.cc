@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "exec/run.h"
 
@@ -75,6 +76,7 @@ void Run::launch_segment(size_t segment) {
     carried[piece.value] = state_.pool->take(static_cast<size_t>(piece.bytes));
   const auto span_of = [&](const BoundArgument& a) -> BufferSpan {
     const size_t bytes = static_cast<size_t>(a.bytes);
+    if (a.storage == Storage::kKept) return {cached.kept[static_cast<size_t>(a.offset)], 0, bytes};
     if (a.storage == Storage::kArena)
       return {bytes ? state_.arena : backend::BufferPtr(), static_cast<size_t>(a.offset), bytes};
     BufferSpan span = a.storage == Storage::kCarried ? carried.at(a.value) : on_device(a.value);
@@ -82,21 +84,35 @@ void Run::launch_segment(size_t segment) {
     return span;
   };
 
+  const auto recorded_of = [&](const BoundLaunch& launch) {
+    backend::RecordedLaunch recorded;
+    recorded.program = launch.program;
+    recorded.launch = launch.launch;
+    for (const BoundArgument& argument : launch.arguments) recorded.buffers.push_back(span_of(argument));
+    recorded.extents = cached.parameters;
+    recorded.extents.offset += static_cast<size_t>(launch.extents_offset);
+    recorded.extents.bytes = std::max<size_t>(launch.launch.extents.size(), 1) * sizeof(int32_t);
+    return recorded;
+  };
   if (cached.launches.empty()) {
-    for (const BoundLaunch& launch : plan.launches) {
-      backend::RecordedLaunch& recorded = cached.launches.emplace_back();
-      recorded.program = launch.program;
-      recorded.launch = launch.launch;
-      for (const BoundArgument& argument : launch.arguments) recorded.buffers.push_back(span_of(argument));
-      recorded.extents = cached.parameters;
-      recorded.extents.offset += static_cast<size_t>(launch.extents_offset);
-      recorded.extents.bytes = std::max<size_t>(launch.launch.extents.size(), 1) * sizeof(int32_t);
+    if (!plan.kept_bytes.empty() && cached.kept.empty()) {
+      std::string name = fmt::format("{}", segment);
+      for (const int64_t bytes : plan.kept_bytes) name += fmt::format(":{}", bytes);
+      cached.kept = code_.kept->get(name, [&] {
+        for (const int64_t bytes : plan.kept_bytes)
+          cached.kept.push_back(code_.device->allocate(static_cast<size_t>(std::max<int64_t>(bytes, 1))));
+        for (const BoundLaunch& launch : plan.once) state_.stream->launch(recorded_of(launch));
+        state_.stream->synchronize();
+        return std::exchange(cached.kept, {});
+      });
     }
+    for (const BoundLaunch& launch : plan.launches) cached.launches.push_back(recorded_of(launch));
     if (!cached.launches.empty()) cached.replay = state_.stream->record(cached.launches);
   } else {
     for (size_t l = 0; l < plan.launches.size(); ++l)
       for (size_t a = 0; a < plan.launches[l].arguments.size(); ++a) {
-        if (plan.launches[l].arguments[a].storage == Storage::kArena) continue;
+        const Storage storage = plan.launches[l].arguments[a].storage;
+        if (storage == Storage::kArena || storage == Storage::kKept) continue;
         const BufferSpan span = span_of(plan.launches[l].arguments[a]);
         BufferSpan& last = cached.launches[l].buffers[a];
         if (span.buffer == last.buffer && span.offset == last.offset) continue;

@@ -18,6 +18,7 @@ struct CachedSegment {
   backend::BufferSpan parameters;
   std::unique_ptr<backend::Replay> replay;
   std::vector<backend::RecordedLaunch> launches;
+  std::vector<backend::BufferPtr> kept;
 };
 
 struct Executor::State {

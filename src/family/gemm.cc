@@ -153,6 +153,12 @@ Refusal refuse_gemm(const Workload& workload, const Gemm& g, const Schedule& s, 
 }
 
 std::string default_gemm_tactic(const Gemm& g, const GemmSize& size, const DeviceSpec& device) {
+  // From here on packing pays on an H200 (bench/results/h200/matrix.json).
+  constexpr int64_t kWorthPacking = int64_t{1} << 28;
+  if (device.api == target::Api::kCuda && device.architecture == "sm_90a" && g.dtype == DType::kF32 &&
+      size.rows >= 96 && size.cols >= 96 && size.depth >= 256 &&
+      size.batches * size.rows * size.cols * size.depth >= kWorthPacking)
+    return "wgmma";
   if (device.api == target::Api::kCuda && size.depth >= 16 && is_float(g.dtype) && g.dtype != DType::kF64)
     return "mma";
   if (device.api == target::Api::kCuda || !device.is_cpu)

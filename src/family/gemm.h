@@ -50,6 +50,7 @@ struct Gemm {
   // product's; nullopt and -1 where that is not so.
   std::optional<GemmMatrix> a_matrix, b_matrix;
   int plain_output = -1;
+  bool a_is_weight = false, b_is_weight = false;  // with a place, and the same bytes in every run
   std::function<void(Emitter&, Index z, Index m, Index n, const std::string& acc)> epilogue;
 };
 

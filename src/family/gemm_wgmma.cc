@@ -82,6 +82,7 @@ struct Operand {
   int64_t tile = 0;  // rows are padded to whole tiles, and tiles to whole blocks of pack
   bool along_depth = false, in_fours = false;
   int planes = 0, scales = 0;                         // scratch buffers
+  bool once = false;                                  // weights: packed at the first run, and kept
   std::string row;                                    // its name in the text
   std::function<GemmPlace(Emitter&, Index k)> place;  // empty: element by element through the prologue
   std::function<std::string(Emitter&, Index k)> element;
@@ -148,12 +149,14 @@ KernelDraft emit_pack(ProgramDraft& draft, const std::string& symbol, const Gemm
   t.hole("load", [&] { write_load(e, o, g.depth); });
   t.hole("lines", [&] { t.write(e, o.along_depth ? "along_depth" : "along_rows"); });
   t.write(e, "pack");
-  return e.finish(
+  KernelDraft kernel = e.finish(
       [g, o](const Facts& f, artifact::Launch& launch) {
         set_grid(launch, o.padded(f) / kPackRows * ceil_div(g.depth.source(f), kStep) * g.batches.source(f),
                  kPackThreads);
       },
       kPackThreads);
+  kernel.once = o.once;
+  return kernel;
 }
 
 KernelDraft emit_multiply(ProgramDraft& draft, const std::string& symbol, const Gemm& g,
@@ -235,6 +238,10 @@ void emit_gemm_wgmma(ProgramDraft& draft, const std::string& symbol, const Gemm&
   b.along_depth = g.b_depth_follows;
   b.in_fours = g.b_in_fours;
   b.row = "n";
+  const auto is_const = [](const Extent& extent) { return extent.dim.is_const(); };
+  const bool fixed = is_const(g.batches) && is_const(g.depth);
+  a.once = g.a_is_weight && fixed && is_const(g.rows);
+  b.once = g.b_is_weight && fixed && is_const(g.cols);
   const auto row = [](Emitter& e, const Operand& o) { return e.index().var(o.row, o.rows.dim); };
   a.element = [&](Emitter& e, Index k) { return g.a(e, batch_index(e, g), row(e, a), k); };
   b.element = [&](Emitter& e, Index k) { return g.b(e, batch_index(e, g), k, row(e, b)); };
@@ -244,8 +251,9 @@ void emit_gemm_wgmma(ProgramDraft& draft, const std::string& symbol, const Gemm&
     const auto rows = [g, o = *o](const Facts& f) {
       return g.batches.source(f) * ceil_div(g.depth.source(f), kStep) * o.padded(f);
     };
-    o->planes = draft.add_temporary(DType::kI32, [rows](const Facts& f) { return rows(f) * 64; });
-    o->scales = draft.add_temporary(DType::kU8, rows);
+    o->planes = draft.add_temporary(
+        DType::kI32, [rows](const Facts& f) { return rows(f) * 64; }, o->once);
+    o->scales = draft.add_temporary(DType::kU8, rows, o->once);
   }
   draft.kernels.push_back(emit_pack(draft, symbol + "_pack_a", g, a));
   draft.kernels.push_back(emit_pack(draft, symbol + "_pack_b", g, b));

@@ -19,8 +19,8 @@ ProgramDraft::ProgramDraft(const Workload& workload) : workload_(workload) {
     if (!ir::is_shape_input(workload, i)) ++num_inputs_;
 }
 
-int ProgramDraft::add_temporary(DType dtype, Source elements) {
-  temporaries_.push_back({dtype, std::move(elements)});
+int ProgramDraft::add_temporary(DType dtype, Source elements, bool kept) {
+  temporaries_.push_back({dtype, std::move(elements), kept});
   return static_cast<int>(temporaries_.size()) - 1;
 }
 
@@ -92,12 +92,14 @@ LaunchPlan ProgramDraft::launch(const std::vector<Fact>& input_facts) const {
       launch.extents.push_back(static_cast<int32_t>(value));
     }
     kernels[k].geometry(facts, launch);
+    launch.once = kernels[k].once;
     plan.launches.push_back(std::move(launch));
   }
   for (const auto& temporary : temporaries_) {
     const int64_t elements = temporary.elements(facts);
     if (elements > kLimit)
       throw Error(Code::kUnsupported, fmt::format("a scratch buffer of {} elements exceeds 2^31", elements));
+    plan.temporary_kept.push_back(temporary.kept);
     plan.temporary_bytes.push_back(elements * static_cast<int64_t>(dtype_bytes(temporary.dtype)));
   }
   return plan;

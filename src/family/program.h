@@ -20,11 +20,13 @@ struct KernelDraft {
   std::vector<Source> extents;  // E[0], E[1], ...
   // Sets grid and block. Block sizes must not depend on facts where the text relies on them.
   std::function<void(const Facts&, artifact::Launch&)> geometry;
+  bool once = false;  // artifact::Launch::once
 };
 
 struct Temporary {
   DType dtype = DType::kF32;
   Source elements;
+  bool kept = false;  // outlives the run: written by kernels that run once
 };
 
 // Buffers are arguments p0, p1, ... of every kernel: inputs that are not shape inputs, outputs, temporaries.
@@ -36,7 +38,7 @@ class ProgramDraft {
   const Workload& workload() const { return workload_; }
   const ir::Graph& graph() const { return workload_.graph; }
   // Declares a scratch buffer; all of them before the first kernel is begun. Returns its number.
-  int add_temporary(DType dtype, Source elements);
+  int add_temporary(DType dtype, Source elements, bool kept = false);
   const Temporary& temporary(int number) const { return temporaries_[static_cast<size_t>(number)]; }
   std::string input_name(ir::ValueId value) const;  // "" when it is no buffer input
   std::string output_name(size_t output) const;

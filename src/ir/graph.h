@@ -32,6 +32,7 @@ struct Value {
   std::string name;                // for people only; never enters kernel text; may be empty or repeated
   NodeId producer = -1;            // -1: graph input or constant
   std::optional<Tensor> constant;  // set for initializers and folded values
+  bool is_weight = false;  // input of a workload that is a constant of its model: the same bytes in every run
   // Elements of a small integer tensor as expressions, where inference knows them (shape arithmetic).
   // Row-major; at most kMaxKnown of them.
   std::optional<std::vector<Dim>> known;

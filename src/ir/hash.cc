@@ -66,6 +66,7 @@ class StructuralHash {
     number(static_cast<int64_t>(value.type.dtype));
     count(value.type.shape.size());
     for (const Dim& d : value.type.shape) text(dim_text(d));
+    if (value.is_weight) text("weight");
     number(value.known ? static_cast<int64_t>(value.known->size()) : -1);
     if (value.known)
       for (const Dim& d : *value.known) text(dim_text(d));

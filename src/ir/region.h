@@ -22,7 +22,8 @@ bool is_convex(const Graph& graph, const Region& region);
 // to region.outputs[i].
 //  - A constant of one element, and any constant integer that is a shape operand, stays a constant inside
 //  (its value is part of the hash, and may be a literal in kernel text).
-//  - Every other constant (weights) becomes an input, so that equal layers share one workload.
+//  - Every other constant (weights) becomes an input, so that equal layers share one workload, and is marked
+//  as one (Value::is_weight): what is made of it once may be kept.
 //  - Each distinct non-constant Dim of an input becomes a symbol s0, s1, ... in order of appearance: equal
 //  Dims share one.
 struct Workload {

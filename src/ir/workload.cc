@@ -54,6 +54,7 @@ class Extractor {
     Type type = value.type;
     for (Dim& d : type.shape) d = rename(d);
     const ValueId inner = out_.graph.add_value(std::move(type));
+    out_.graph.value(inner).is_weight = value.constant.has_value();
     if (shape && value.known) {
       std::vector<Dim> known;
       for (const Dim& d : *value.known) known.push_back(rename(d));

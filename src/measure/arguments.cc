@@ -62,6 +62,13 @@ Arguments::Arguments(backend::Device& device, backend::Stream& stream, const bac
   if (block) stream.copy_to_device({parameters, 0, block}, integers);
 }
 
+std::vector<backend::RecordedLaunch> Arguments::launches(bool once) const {
+  std::vector<backend::RecordedLaunch> some;
+  for (const backend::RecordedLaunch& launch : launches_)
+    if (launch.launch.once == once) some.push_back(launch);
+  return some;
+}
+
 void Arguments::add(Piece::Kind kind, size_t index, DType dtype, std::vector<int64_t> shape, size_t bytes) {
   pieces_.push_back({kind, index, dtype, std::move(shape), bytes, device_.allocate(bytes + 2 * kGuardBytes)});
 }
@@ -104,9 +111,10 @@ void Arguments::move_outputs(backend::Replay& replay, const Fill& fill) {
     left_.push_back(piece.buffer);
     piece.buffer = device_.allocate(piece.bytes + 2 * kGuardBytes);
     write(piece, nullptr);
-    for (size_t l = 0; l < launches_.size(); ++l) {
-      launches_[l].buffers[p] = piece.span();
-      replay.set_buffer(l, p, piece.span());
+    size_t replayed = 0;  // launches of a first run are no part of the replay
+    for (backend::RecordedLaunch& launch : launches_) {
+      launch.buffers[p] = piece.span();
+      if (!launch.launch.once) replay.set_buffer(replayed++, p, piece.span());
     }
   }
 }

@@ -39,6 +39,8 @@ class Arguments {
   // Errors: kOutOfMemory.
   void move_outputs(backend::Replay& replay, const Fill& fill);
   const std::vector<backend::RecordedLaunch>& launches() const { return launches_; }
+  // Those of a model's first run only, and those of every run.
+  std::vector<backend::RecordedLaunch> launches(bool once) const;
   // Waits for the stream and downloads output o.
   ir::Tensor output(size_t o);
   // What the launches must not have done: written into a guard zone, or changed an input. Empty = nothing.

@@ -44,6 +44,11 @@ class Spent {
 
 constexpr ir::InputKind kTimed = ir::InputKind::kNormal;
 
+// Launches that a model makes at its first run only: here after every change of the inputs, weights too.
+void launch_once(backend::Stream& stream, const Arguments& arguments) {
+  for (const backend::RecordedLaunch& launch : arguments.launches(true)) stream.launch(launch);
+}
+
 // What the timed launches left, and what they make of other inputs: none of their inputs changed while they
 // were timed, so a kernel that keeps its answer passes the first look. The answers are those of the check.
 //  1. The outputs of the last timed execution.
@@ -66,11 +71,13 @@ std::string judge_repeats(backend::Stream& stream, Arguments& arguments, backend
   const ir::InputKind kind = has_float ? ir::InputKind::kUniform : kTimed;
   const uint64_t other = has_float ? seed : seed + 1;
   arguments.exchange_inputs(oracle.inputs(kind, other));
+  launch_once(stream, arguments);
   stream.replay(replay);
   reason = judged(kind, other, prepared, "other inputs after timing");
   if (!reason.empty()) return reason;
 
   arguments.exchange_inputs(oracle.inputs(kTimed, seed));
+  launch_once(stream, arguments);
   arguments.move_outputs(replay, fill_of(prepared + 1));
   stream.replay(replay);
   return judged(kTimed, seed, prepared + 1, "outputs at other addresses after timing");
@@ -165,7 +172,8 @@ void TrialRunner::State::measure(const ir::Workload& workload, const family::Fam
   Arguments arguments(*device, *stream, built.program, workload, launches, oracle.facts());
   m.temporary_bytes = arguments.temporary_bytes();
   arguments.prepare(oracle.inputs(kTimed, options.seed), fill_of(kRound));
-  const auto replay = stream->record(arguments.launches());
+  launch_once(*stream, arguments);
+  const auto replay = stream->record(arguments.launches(false));
   TimingOptions timing = options.timing;
   if (options.give_up_us > 0) timing.give_up_us = options.give_up_us;
   const Timing timed = [&] {
@@ -227,7 +235,8 @@ std::vector<Timing> TrialRunner::compare(const ir::Workload& workload, const fam
                                                     family.launch(workload, schedule, oracle.facts()),
                                                     oracle.facts()));
     arguments.back()->prepare(oracle.inputs(kTimed, 1), fill_of(0));
-    replays.push_back(state_->stream->record(arguments.back()->launches()));
+    launch_once(*state_->stream, *arguments.back());
+    replays.push_back(state_->stream->record(arguments.back()->launches(false)));
     executes.emplace_back([this, replay = replays.back().get()] { state_->stream->replay(*replay); });
   }
   return time_interleaved(*state_->device, *state_->stream, executes, options);

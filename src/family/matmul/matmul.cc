@@ -117,12 +117,14 @@ Gemm make_gemm(const ProgramDraft& draft, const HeavyRegion& region) {
       return {address(e, draft, a, a_coords(e, z, m, k)), ""};
     };
     g.a_in_fours = in_fours(a);
+    g.a_is_weight = graph.value(a).is_weight;
   }
   if (is_plain_buffer(draft.workload(), b)) {
     g.b_place = [=, &draft](Emitter& e, Index z, Index k, Index n) -> GemmPlace {
       return {address(e, draft, b, b_coords(e, z, k, n)), ""};
     };
     g.b_in_fours = in_fours(b);
+    g.b_is_weight = graph.value(b).is_weight;
   }
   g.a_rows_follow = trans_a;
   g.b_depth_follows = trans_b;

@@ -50,6 +50,21 @@ TEST(Wgmma, ScratchHoldsWholeTiles) {
   EXPECT_LE(plan.launches[2].dynamic_shared_bytes, 227 * 1024);
 }
 
+TEST(Wgmma, WeightsArePackedOnce) {
+  Builder builder;
+  builder.output(builder.op(
+      Op::matmul, {builder.f32({Dim(100), Dim(70)}), builder.constant(ir::Tensor(DType::kF32, {70, 50}))}));
+  const ir::Workload w = builder.workload();
+  const auto plan = family::matmul_family().launch(w, schedule(64, 64, 2, 1), ir::facts_at(w.graph, {}));
+  ASSERT_EQ(plan.launches.size(), 3u);
+  EXPECT_FALSE(plan.launches[0].once);
+  EXPECT_TRUE(plan.launches[1].once);
+  EXPECT_FALSE(plan.launches[2].once);
+  EXPECT_EQ(plan.temporary_kept, (std::vector<bool>{false, false, true, true}));
+  // The same product of two inputs is another workload: it costs one packing more.
+  EXPECT_NE(w.hash, product({Dim(100), Dim(70)}, {Dim(70), Dim(50)}).hash);
+}
+
 TEST(Wgmma, EveryTileTransposeAndEdge) {
   if (!is_hopper()) GTEST_SKIP() << "needs a card of sm_90a";
   for (const bool trans_a : {false, true})
