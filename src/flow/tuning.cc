@@ -59,20 +59,24 @@ measure::TrialResult run_trial(const TuningContext& c, const PlannedWorkload& pl
   measure::TrialOptions options;
   options.seed = c.settings->seed + static_cast<uint64_t>(*c.trials);
   options.give_up_us = give_up_us;
-  const measure::TrialResult trial =
-      c.runner->run(planned.workload, *planned.family, schedule, oracles.of(planned), options);
-  ++*c.trials;
-  if (c.store) {
-    artifact::TuningRecord record;
-    record.workload = planned.workload.hash;
-    record.shape = shape_key(planned);
-    record.environment = c.environment;
-    record.schedule = schedule;
-    record.measurement = trial.measurement;
-    record.source_key = trial.source_key;
-    record.unix_time = unix_time();
-    c.store->add(record);
+  artifact::TuningRecord record;
+  record.workload = planned.workload.hash;
+  record.shape = shape_key(planned);
+  record.environment = c.environment;
+  record.schedule = schedule;
+  record.unix_time = unix_time();
+  const int64_t begun = c.store ? c.store->begin(record) : -1;
+  measure::TrialResult trial;
+  try {
+    trial = c.runner->run(planned.workload, *planned.family, schedule, oracles.of(planned), options);
+  } catch (...) {  // stopped, or not the candidate's fault
+    if (c.store) c.store->forget(begun);
+    throw;
   }
+  ++*c.trials;
+  record.measurement = trial.measurement;
+  record.source_key = trial.source_key;
+  if (c.store) c.store->finish(begun, record);
   if (c.record)
     c.record->add({planned.workload.hash, shape_key(planned), planned.uses.front(),
                    static_cast<int64_t>(planned.uses.size()), schedule == planned.schedule, schedule,

@@ -86,6 +86,7 @@ void Database::execute(const std::string& sql) {
   const int result = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
   if (result != SQLITE_OK) fail(db_, result, path_);
 }
+int64_t Database::last_row() const { return sqlite3_last_insert_rowid(db_); }
 int64_t Database::changes() const { return sqlite3_changes64(db_); }
 
 }  // namespace thrice::store

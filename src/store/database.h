@@ -41,6 +41,7 @@ class Database {
   void execute(const std::string& sql);
   Statement prepare(const std::string& sql) { return Statement(db_, sql, path_); }
   int64_t changes() const;
+  int64_t last_row() const;  // id of the last insert of this connection
 
  private:
   sqlite3* db_ = nullptr;

@@ -16,6 +16,9 @@ using artifact::TuningRecord;
 
 namespace {
 
+constexpr const char* kEndedDuringTrial =
+    "quarantined: the process ended during this trial (a crash, a hang that was killed, or kill -9)";
+
 std::string digest_of(const TuningRecord& r) {
   const artifact::Measurement& m = r.measurement;
   return hash_hex(
@@ -122,6 +125,32 @@ void Store::add(const TuningRecord& r) {
       .bind(18, digest_of(r))
       .step();
 }
+
+int64_t Store::begin(TuningRecord r) {
+  r.measurement = {};
+  r.measurement.outcome = artifact::Outcome::kLaunchFailed;
+  r.measurement.message = kEndedDuringTrial;
+  add(r);
+  return db_->last_row();
+}
+
+void Store::finish(int64_t begun, const TuningRecord& r) {
+  db_->execute("BEGIN IMMEDIATE");
+  try {
+    db_->prepare("DELETE FROM trial WHERE id = ?").bind(1, begun).step();
+    add(r);
+    db_->execute("COMMIT");
+  } catch (...) {
+    try {
+      db_->execute("ROLLBACK");
+    } catch (const Error&) {
+      // the first failure is the one to tell
+    }
+    throw;
+  }
+}
+
+void Store::forget(int64_t begun) { db_->prepare("DELETE FROM trial WHERE id = ?").bind(1, begun).step(); }
 
 std::vector<TuningRecord> Store::query(const std::string& where,
                                        const std::vector<std::string>& values) const {

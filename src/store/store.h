@@ -25,6 +25,13 @@ class Store {
   std::string put_environment(const std::string& description_json);
   void add(const artifact::TuningRecord& record);  // durable on return
 
+  // A trial that may take the process with it. begin() keeps `record` (key and schedule are what counts) as
+  // failed, "the process ended during this trial"; finish() puts what came of it in its place. Where the
+  // process dies in between, that row stays, and nobody tries the schedule again under this key.
+  int64_t begin(artifact::TuningRecord record);
+  void finish(int64_t begun, const artifact::TuningRecord& record);
+  void forget(int64_t begun);  // the trial was not made after all
+
   // Records of one workload in one environment, oldest first; rows whose digest does not match are left out
   // and counted in damaged_rows().
   std::vector<artifact::TuningRecord> records(const std::string& workload,

@@ -49,5 +49,26 @@ TEST(Store, BestOfTwoWritersAndDamage) {
   EXPECT_TRUE(std::filesystem::exists(path + ".damaged-1"));
 }
 
+TEST(Store, ATrialThatNeverEndedIsAFailure) {
+  const std::string path = testing::TempDir() + "/store_begun/store.sqlite";
+  std::filesystem::remove_all(std::filesystem::path(path).parent_path());
+  Store store(path);
+  auto r = record(10);
+  r.environment = store.put_environment("{}");
+  const int64_t finished = store.begin(r);
+  store.finish(finished, r);
+  store.forget(store.begin(r));
+  r.schedule.set("tile_m", 8);
+  store.begin(r);  // and here the process dies
+  const auto records = store.records("w", r.environment);
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].measurement.time_us, 10);
+  EXPECT_EQ(records[1].schedule.get("tile_m"), 8);
+  EXPECT_EQ(records[1].measurement.outcome, artifact::Outcome::kLaunchFailed);
+  EXPECT_NE(records[1].measurement.message.find("quarantined"), std::string::npos);
+  EXPECT_EQ(store.damaged_rows(), 0);
+  EXPECT_EQ(store.best("w", r.environment, "s0=1")->measurement.time_us, 10);
+}
+
 }  // namespace
 }  // namespace thrice::store
