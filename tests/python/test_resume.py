@@ -14,6 +14,12 @@ import small_model
 
 
 class ResumeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        devices = subprocess.run([str(small_model.EXECUTABLE), "devices"], capture_output=True, text=True)
+        if "opencl:0" not in devices.stdout:
+            raise unittest.SkipTest("no OpenCL device")
+
     def setUp(self):
         keep = tempfile.TemporaryDirectory(prefix="thrice_resume_")
         self.addCleanup(keep.cleanup)
