@@ -117,6 +117,8 @@ if [ $run_long = 1 ] || [ -n "$only" ] || [ $list = 1 ]; then
 else
   echo "[skip] cross, cuda_texts, oclgrind, tidy, fuzz_smoke, sanitized, node_tests, conformance: left out by --quick"
 fi
+# A whole build of its own, so by name alone: tools/test.sh --only races
+[[ "$only" != *,races,* ]] || step races tools/races.sh
 # ---- end of the steps ----
 
 [ $list = 0 ] || exit 0
