@@ -4,6 +4,9 @@
 #include <sqlite3.h>
 #include <thrice/status.h>
 
+#include <chrono>
+#include <thread>
+
 namespace thrice::store {
 
 namespace {
@@ -23,6 +26,21 @@ namespace {
 
 void check(sqlite3* db, int result, const std::string& path) {
   if (result != SQLITE_OK) fail(db, result, path);
+}
+
+constexpr int kPatienceMs = 10000;  // for another process to finish its transaction
+
+// Two processes that create one store at once meet here: SQLite's own waiting does not cover the change of
+// the journal's mode.
+void use_wal(sqlite3* db, const std::string& path) {
+  constexpr int kPauseMs = 5;
+  int result = SQLITE_BUSY;
+  for (int waited = 0; waited <= kPatienceMs; waited += kPauseMs) {
+    result = sqlite3_exec(db, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);
+    if ((result & 0xff) != SQLITE_BUSY) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(kPauseMs));
+  }
+  check(db, result, path);
 }
 
 }  // namespace
@@ -70,11 +88,12 @@ Database::Database(const std::string& path) : path_(path) {
     sqlite3_close(db);
     throw Error(Code::kIo, fmt::format("cannot open store '{}': {}", path, message));
   }
-  sqlite3_busy_timeout(db_, 10000);
+  sqlite3_busy_timeout(db_, kPatienceMs);
   // WAL lets a reader go on while another process writes; NORMAL loses at most the last commit at a power
   // cut, never the file.
   try {
-    execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;");
+    use_wal(db_, path_);
+    execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;");
   } catch (...) {
     sqlite3_close(db_);
     throw;
