@@ -111,13 +111,13 @@ if [ $run_long = 1 ] || [ -n "$only" ] || [ $list = 1 ]; then
   step oclgrind tools/oclgrind_check.sh
   step tidy tools/tidy.sh "$build"
   step fuzz_smoke tools/fuzz_smoke.sh 20
-  step sanitized tools/sanitized.sh
   step node_tests $python tools/node_tests.py "$build"
   step conformance $python tools/conformance.py "$build" --jobs "$jobs"
 else
-  echo "[skip] cross, cuda_texts, oclgrind, tidy, fuzz_smoke, sanitized, node_tests, conformance: left out by --quick"
+  echo "[skip] cross, cuda_texts, oclgrind, tidy, fuzz_smoke, node_tests, conformance: left out by --quick"
 fi
-# A whole build of its own, so by name alone: tools/test.sh --only races
+# Long builds of their own, so by name alone: tools/test.sh --only sanitized,races
+[[ "$only" != *,sanitized,* ]] || step sanitized tools/sanitized.sh
 [[ "$only" != *,races,* ]] || step races tools/races.sh
 # ---- end of the steps ----
 
