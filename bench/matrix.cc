@@ -368,15 +368,26 @@ int main(int argc, char** argv) {
   }
   try {
     Bench bench(device, keep, filter);
+    bool any = false;
     for (const Shape& s : kShapes) {
       if (!only.empty() && ("," + only + ",").find("," + s.str() + ",") == std::string::npos) continue;
+      any = true;
       bench.run(s, static_cast<size_t>(std::stoi(finalists)));
       if (!out.empty())
         std::ofstream(out) << bench.json(command);  // after every shape: nothing is lost when it is stopped
     }
+    if (!any) {
+      std::cerr << "--shape '" << only << "' names none of:";
+      for (const Shape& s : kShapes) std::cerr << " " << s.str();
+      std::cerr << "\n";
+      return 2;
+    }
   } catch (const Error& error) {
     std::cerr << error.what() << "\n";
     return 1;
+  } catch (const std::invalid_argument&) {
+    std::cerr << "--finalists '" << finalists << "' is not a number\n";
+    return 2;
   }
   return 0;
 }

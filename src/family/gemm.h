@@ -82,6 +82,17 @@ Refusal refuse_gemm(const Workload& workload, const Gemm& gemm, const Schedule& 
 // The tactic to take with no tuning.
 std::string default_gemm_tactic(const Gemm& gemm, const GemmSize& size, const DeviceSpec& device);
 
+// What the kernels of several tactics share. An extent as an index and as text; the batch, 0 where there is
+// one.
+Index extent_index(Emitter& e, const Extent& extent);
+std::string extent_text(Emitter& e, const Extent& extent);
+Index batch_index(Emitter& e, const Gemm& gemm);
+// Sets `total` to element `at` of the shared array `sums`: of this block, or added up over the `parts` blocks
+// of a cluster (gemm_mma.cuh) where `split` is above 1.
+void write_sum_of_parts(Emitter& e, const std::string& sums, const std::string& at, int64_t split);
+// One block a tile of bm x bn and part of the depth.
+void set_tile_grid(artifact::Launch& launch, const Gemm& gemm, const Facts& facts, int64_t bm, int64_t bn,
+                   int64_t split, int64_t threads);
 // ceil(extent / tile) as text: a literal where the extent is one, else an integer argument called `name`.
 std::string tile_count(Emitter& e, const std::string& name, const Extent& extent, int64_t tile);
 

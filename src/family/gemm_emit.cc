@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "family/choices.h"
 #include "family/gemm.h"
 #include "family/gemm_library.h"
 #include "family/gemm_mma.h"
@@ -21,18 +22,13 @@ struct Frame {
   std::string batches, rows, cols, depth;
 };
 
-Index index_of(Emitter& e, const Extent& extent) { return e.index().extent(extent.dim, extent.source); }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 Frame make_frame(Emitter& e, const Gemm& g) {
   Frame f;
-  f.batches = e.text(index_of(e, g.batches));
-  f.rows = e.text(index_of(e, g.rows));
-  f.cols = e.text(index_of(e, g.cols));
-  f.depth = e.text(index_of(e, g.depth));
-  f.z = g.batches.dim.is_const() && g.batches.dim.value() == 1 ? e.constant(0)
-                                                               : e.index().var("z", g.batches.dim);
+  f.batches = extent_text(e, g.batches);
+  f.rows = extent_text(e, g.rows);
+  f.cols = extent_text(e, g.cols);
+  f.depth = extent_text(e, g.depth);
+  f.z = batch_index(e, g);
   f.m = e.index().var("m", g.rows.dim);
   f.n = e.index().var("n", g.cols.dim);
   f.k = e.index().var("k", g.depth.dim);
@@ -112,10 +108,7 @@ KernelDraft emit_tiled(ProgramDraft& draft, const std::string& symbol, const Gem
   t.write(e, "body");
   return e.finish(
       [g, bm, bn, threads](const Facts& facts, artifact::Launch& launch) {
-        set_grid(
-            launch,
-            ceil_div(g.rows.source(facts), bm) * ceil_div(g.cols.source(facts), bn) * g.batches.source(facts),
-            threads);
+        set_tile_grid(launch, g, facts, bm, bn, 1, threads);
       },
       threads);
 }
@@ -299,6 +292,29 @@ KernelDraft emit_dot(ProgramDraft& draft, const std::string& symbol, const Gemm&
 }
 
 }  // namespace
+
+Index extent_index(Emitter& e, const Extent& extent) { return e.index().extent(extent.dim, extent.source); }
+
+std::string extent_text(Emitter& e, const Extent& extent) { return e.text(extent_index(e, extent)); }
+
+Index batch_index(Emitter& e, const Gemm& g) {
+  const bool one = g.batches.dim.is_const() && g.batches.dim.value() == 1;
+  return one ? e.constant(0) : e.index().var("z", g.batches.dim);
+}
+
+void write_sum_of_parts(Emitter& e, const std::string& sums, const std::string& at, int64_t split) {
+  if (split == 1) return e.line(fmt::format("total = {}[{}];", sums, at));
+  e.open("TH_UNROLL for (int r = 0; r < parts; ++r)");
+  e.line(fmt::format("total += th_cluster_load({} + {}, r);", sums, at));
+  e.close();
+}
+
+void set_tile_grid(artifact::Launch& launch, const Gemm& g, const Facts& f, int64_t bm, int64_t bn,
+                   int64_t split, int64_t threads) {
+  set_grid(launch,
+           ceil_div(g.rows.source(f), bm) * ceil_div(g.cols.source(f), bn) * g.batches.source(f) * split,
+           threads);
+}
 
 std::string tile_count(Emitter& e, const std::string& name, const Extent& extent, int64_t tile) {
   if (extent.dim.is_const()) return e.text(e.constant(ceil_div(extent.dim.value(), tile)));

@@ -6,6 +6,7 @@
 
 #include "artifact/library_product.h"
 #include "family/choices.h"
+#include "family/library_choice.h"
 #include "family/scalar.h"
 
 namespace thrice::family {
@@ -17,14 +18,11 @@ using artifact::ProductExtents;
 using ir::Dim;
 using ir::ValueId;
 
-constexpr int64_t kThreads = 256, kMiB = int64_t{1} << 20;
-constexpr int64_t kMostAlgorithm = 7;  // of the library's list
+constexpr int64_t kThreads = 256;
 // What the library's vendor advises for Hopper; it takes part of it, or none.
 constexpr int64_t kWorkspaceMib = 32;
 
 bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
-
-int position_of(const std::string& name) { return std::stoi(name.substr(1)); }  // "p3"
 
 int64_t count(const Gemm& g, const Facts& facts) {
   return g.batches.source(facts) * g.rows.source(facts) * g.cols.source(facts);
@@ -106,28 +104,25 @@ void emit_gemm_library(ProgramDraft& draft, const std::string& symbol, const Gem
   const DType result = is_plain || g.dtype == DType::kF64 ? g.dtype : DType::kF32;
   const int scratch =
       is_plain ? -1 : draft.add_temporary(result, [g](const Facts& f) { return count(g, f); });
-  const int64_t workspace_bytes = schedule.get("workspace_mib") * kMiB;
+  const int64_t workspace_bytes = library_workspace_bytes(schedule);
   const int workspace = draft.add_temporary(DType::kU8, [=](const Facts&) { return workspace_bytes; });
 
   LibraryProduct product{g.dtype, result, g.a_rows_follow, g.b_depth_follows};
-  product.a = position_of(draft.input_name(g.a_matrix->value));
-  product.b = position_of(draft.input_name(g.b_matrix->value));
-  product.product = position_of(is_plain ? draft.output_name(static_cast<size_t>(g.plain_output))
-                                         : draft.temporary_name(scratch));
-  product.workspace = position_of(draft.temporary_name(workspace));
+  product.a = buffer_position_of(draft.input_name(g.a_matrix->value));
+  product.b = buffer_position_of(draft.input_name(g.b_matrix->value));
+  product.product = buffer_position_of(is_plain ? draft.output_name(static_cast<size_t>(g.plain_output))
+                                                : draft.temporary_name(scratch));
+  product.workspace = buffer_position_of(draft.temporary_name(workspace));
   draft.kernels.push_back(call(product, g, schedule.get("algorithm")));
   if (!is_plain) draft.kernels.push_back(epilogue(draft, symbol + "_epilogue", g, scratch));
 }
 
 std::vector<std::pair<std::string, int64_t>> default_gemm_library() {
-  return {{"algorithm", 0}, {"workspace_mib", kWorkspaceMib}};
+  return default_library_choice(kWorkspaceMib);
 }
 
 std::vector<artifact::Parameter> gemm_library_parameters() {
-  std::vector<int64_t> algorithms;
-  for (int64_t a = 0; a <= kMostAlgorithm; ++a) algorithms.push_back(a);
-  return {{"algorithm", algorithms, 0},
-          {"workspace_mib", {0, kWorkspaceMib}, 1}};  // the library's best guess first
+  return library_choice_parameters(kWorkspaceMib);
 }
 
 Refusal refuse_gemm_library(const Workload& workload, const Gemm& g, const Schedule& s,
@@ -142,10 +137,7 @@ Refusal refuse_gemm_library(const Workload& workload, const Gemm& g, const Sched
            "partly broadcast";
   for (const GemmMatrix& m : {*g.a_matrix, *g.b_matrix})
     if (workload.graph.value(m.value).type.dtype != g.dtype) return "an operand is of another type";
-  if (s.get("algorithm") < 0 || s.get("algorithm") > kMostAlgorithm)
-    return fmt::format("algorithms are 0 to {}", kMostAlgorithm);
-  if (s.get("workspace_mib") < 0 || s.get("workspace_mib") > kMiB / 1024)
-    return "the workspace is 0 to 1024 MiB";
+  if (auto refusal = refuse_library_choice(s)) return refusal;
   return refuse_device(workload, device, kThreads, 0);
 }
 

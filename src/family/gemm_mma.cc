@@ -6,14 +6,13 @@
 #include <cstdlib>
 #include <functional>
 
+#include "family/choices.h"
 #include "family/scalar.h"
 #include "family/template.h"
 
 namespace thrice::family {
 
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // 90 of "sm_90a"; 0 of anything else.
 int generation(const DeviceSpec& device) {
@@ -105,18 +104,13 @@ std::string below(const Extent& extent, const std::string& text, const std::stri
   return fmt::format("{} < {}", variable, text);
 }
 
-std::string extent_text(Emitter& e, const Extent& extent) {
-  return e.text(e.index().extent(extent.dim, extent.source));
-}
-
 }  // namespace
 
 KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const Gemm& g, const Schedule& s) {
   Emitter e(draft, symbol);
   const MmaTiles tiles = tiles_of(g, s);
   const int64_t threads = tiles.threads(), split = tiles.split;
-  const Index z = g.batches.dim.is_const() && g.batches.dim.value() == 1 ? e.constant(0)
-                                                                         : e.index().var("z", g.batches.dim);
+  const Index z = batch_index(e, g);
   const Index m = e.index().var("m", g.rows.dim), n = e.index().var("n", g.cols.dim);
   const Index k = e.index().add(e.index().mul(e.index().var("ahead"), e.constant(tiles.bk)),
                                 e.index().var("tk", ir::Dim(tiles.bk)));
@@ -200,13 +194,8 @@ KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const 
     if (split_operands) e.line("low[i][j][r] = 0.0f;");
   });
   t.hole("multiply", [&] { t.write(e, split_operands ? "multiply_split" : "multiply_exact"); });
-  t.hole("add_parts", [&] {
-    const std::string at = fmt::format("tm * {} + tn", tiles.c_pitch());
-    if (split == 1) return e.line(fmt::format("total = tiles[{}];", at));
-    e.open("TH_UNROLL for (int r = 0; r < parts; ++r)");
-    e.line(fmt::format("total += th_cluster_load(tiles + {}, r);", at));
-    e.close();
-  });
+  t.hole("add_parts",
+         [&] { write_sum_of_parts(e, "tiles", fmt::format("tm * {} + tn", tiles.c_pitch()), split); });
   t.hole("epilogue", [&] { g.epilogue(e, z, m, n, "total"); });
   t.hole("leave", [&] {  // nobody's shared memory goes away while others read it
     if (split > 1) e.line("th_cluster_barrier();");
@@ -214,10 +203,7 @@ KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const 
   t.write(e, "body");
   return e.finish(
       [g, tiles](const Facts& f, artifact::Launch& launch) {
-        set_grid(launch,
-                 ceil_div(g.rows.source(f), tiles.bm) * ceil_div(g.cols.source(f), tiles.bn) *
-                     g.batches.source(f) * tiles.split,
-                 tiles.threads());
+        set_tile_grid(launch, g, f, tiles.bm, tiles.bn, tiles.split, tiles.threads());
         launch.dynamic_shared_bytes = tiles.shared_bytes();
       },
       threads, split);

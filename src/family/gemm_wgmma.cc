@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "family/choices.h"
 #include "family/scalar.h"
 #include "family/template.h"
 
@@ -17,8 +18,6 @@ constexpr int64_t kPackRows = 64;  // of an operand a block packs
 constexpr int64_t kPackThreads = 128;
 constexpr int64_t kSharedBytes = 227 * 1024;  // a block of sm_90a
 constexpr int64_t kMostSlotsB = 6;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct WgmmaTiles {
   int64_t bm, bn, slots_a, split;
@@ -66,14 +65,6 @@ std::string multiply_functions(int64_t n) {
              n, registers, sums + 2, sums, sums + 1, bindings) +
          fmt::format("TH_FN void th_wgmma_done(float* d) {{\n  asm volatile(\"\" : {} :: \"memory\");\n}}\n",
                      bindings);
-}
-
-Index extent_index(Emitter& e, const Extent& extent) { return e.index().extent(extent.dim, extent.source); }
-std::string extent_text(Emitter& e, const Extent& extent) { return e.text(extent_index(e, extent)); }
-
-Index batch_index(Emitter& e, const Gemm& g) {
-  const bool one = g.batches.dim.is_const() && g.batches.dim.value() == 1;
-  return one ? e.constant(0) : e.index().var("z", g.batches.dim);
 }
 
 // One operand on its way into its planes.
@@ -195,13 +186,8 @@ KernelDraft emit_multiply(ProgramDraft& draft, const std::string& symbol, const 
                ? "th_cluster_barrier();"
                : fmt::format("asm volatile(\"bar.sync 1, {};\" ::: \"memory\");", 128 * tiles.consumers()));
   });
-  t.hole("add_parts", [&] {
-    const std::string at = fmt::format("tm * {} + tn", tiles.c_pitch());
-    if (split == 1) return e.line(fmt::format("total = sums[{}];", at));
-    e.open("TH_UNROLL for (int r = 0; r < parts; ++r)");
-    e.line(fmt::format("total += th_cluster_load(sums + {}, r);", at));
-    e.close();
-  });
+  t.hole("add_parts",
+         [&] { write_sum_of_parts(e, "sums", fmt::format("tm * {} + tn", tiles.c_pitch()), split); });
   t.hole("step", [&] {
     const Index k = e.index().var("k", g.depth.dim);
     const std::string x = g.a(e, z, m, k), y = g.b(e, z, k, n);
@@ -214,10 +200,7 @@ KernelDraft emit_multiply(ProgramDraft& draft, const std::string& symbol, const 
   t.write(e, "multiply");
   return e.finish(
       [g, tiles](const Facts& f, artifact::Launch& launch) {
-        set_grid(launch,
-                 ceil_div(g.rows.source(f), tiles.bm) * ceil_div(g.cols.source(f), tiles.bn) *
-                     g.batches.source(f) * tiles.split,
-                 tiles.threads());
+        set_tile_grid(launch, g, f, tiles.bm, tiles.bn, tiles.split, tiles.threads());
         launch.dynamic_shared_bytes = tiles.shared_bytes();
       },
       tiles.threads(), split, true);

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "base/shared_library.h"
+#include "backend/cuda/vendor_library.h"
 
 namespace thrice::backend::cuda {
 namespace {
@@ -87,45 +87,15 @@ bool find_all(SharedLibrary& library, LtApi& a) {
 #undef THRICE_LT_FIND
 }
 
-struct Opened {
-  LtApi a;
-  std::string version, reason;
-
-  explicit Opened(int driver_version) {
-    const LibraryPaths choice =
-        library_paths("THRICE_CUBLASLT",
-                      {"libcublasLt.so.13", "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so.13",
-                       "/usr/local/cuda/lib64/libcublasLt.so.12"},
-                      "libcublasLt.so.13 or .12 not found; install CUDA's cuBLAS");
-    reason = choice.reason;
-    for (const std::string& path : choice.paths)
-      if (try_open(path, driver_version)) return;
-  }
-
-  bool try_open(const std::string& path, int driver_version) {
-    SharedLibrary library(path);
-    if (!library) return false;
-    LtApi found;
-    if (!find_all(library, found)) {
-      reason = fmt::format("{} lacks {}; update it to cuBLASLt 12", path, library.missing());
-      return false;
-    }
-    if (const auto made_for = static_cast<int>(found.GetCudartVersion() / 1000);
-        made_for > driver_version / 1000) {
-      reason =
-          fmt::format("{} is of CUDA {}, the driver serves CUDA {}", path, made_for, driver_version / 1000);
-      return false;
-    }
-    a = found;
-    const size_t v = a.GetVersion();
-    version = fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
-    reason.clear();
-    return true;
-  }
-};
+using Opened = VendorLibrary<LtApi>;
 
 const Opened& opened(int driver_version) {
-  static const Opened one(driver_version);
+  static const Opened one(
+      library_paths("THRICE_CUBLASLT",
+                    {"libcublasLt.so.13", "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so.13",
+                     "/usr/local/cuda/lib64/libcublasLt.so.12"},
+                    "libcublasLt.so.13 or .12 not found; install CUDA's cuBLAS"),
+      find_all, "cuBLASLt 12", driver_version);
   return one;
 }
 

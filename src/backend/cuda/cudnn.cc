@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "backend/cuda/cudnn_api.h"
-#include "base/shared_library.h"
+#include "backend/cuda/vendor_library.h"
 
 namespace thrice::backend::cuda {
 namespace {
@@ -32,43 +32,13 @@ bool find_all(SharedLibrary& library, DnnApi& a) {
 #undef THRICE_DNN_FIND
 }
 
-struct Opened {
-  DnnApi a;
-  std::string version, reason;
-
-  explicit Opened(int driver_version) {
-    const LibraryPaths choice =
-        library_paths("THRICE_CUDNN", {"libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9"},
-                      "libcudnn.so.9 not found; install NVIDIA's cuDNN 9");
-    reason = choice.reason;
-    for (const std::string& path : choice.paths)
-      if (try_open(path, driver_version)) return;
-  }
-
-  bool try_open(const std::string& path, int driver_version) {
-    SharedLibrary library(path);
-    if (!library) return false;
-    DnnApi found;
-    if (!find_all(library, found)) {
-      reason = fmt::format("{} lacks {}; update it to cuDNN 9", path, library.missing());
-      return false;
-    }
-    if (const auto made_for = static_cast<int>(found.GetCudartVersion() / 1000);
-        made_for > driver_version / 1000) {
-      reason =
-          fmt::format("{} is of CUDA {}, the driver serves CUDA {}", path, made_for, driver_version / 1000);
-      return false;
-    }
-    a = found;
-    const size_t v = a.GetVersion();
-    version = fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
-    reason.clear();
-    return true;
-  }
-};
+using Opened = VendorLibrary<DnnApi>;
 
 const Opened& opened(int driver_version) {
-  static const Opened one(driver_version);
+  static const Opened one(
+      library_paths("THRICE_CUDNN", {"libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9"},
+                    "libcudnn.so.9 not found; install NVIDIA's cuDNN 9"),
+      find_all, "cuDNN 9", driver_version);
   return one;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "family/choices.h"
 #include "family/conv/conv_problem.h"
 #include "family/scalar.h"
 #include "family/template.h"
@@ -13,7 +14,6 @@ using ir::Dim;
 
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 Index index_of(Emitter& e, const Extent& extent) { return e.index().extent(extent.dim, extent.source); }
 
 Index tiles(Emitter& e, const std::string& name, const Extent& extent, int64_t tile) {

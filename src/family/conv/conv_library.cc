@@ -5,6 +5,7 @@
 #include "artifact/library_convolution.h"
 #include "family/choices.h"
 #include "family/gemm_library.h"
+#include "family/library_choice.h"
 #include "family/scalar.h"
 
 namespace thrice::family {
@@ -14,8 +15,7 @@ namespace {
 using artifact::ConvolutionExtents;
 using artifact::LibraryConvolution;
 
-constexpr int64_t kThreads = 256, kMiB = int64_t{1} << 20;
-constexpr int64_t kMostAlgorithm = 7;  // of the library's list
+constexpr int64_t kThreads = 256;
 constexpr int64_t kWorkspaceMib = 64;
 
 // Both ends of an axis are padded alike, for every extent; the pad is then known.
@@ -34,8 +34,6 @@ std::optional<int64_t> equal_pad(const ConvProblem& conv, size_t axis) {
   return pads[axis] == pads[axis + conv.spatial] && pads[axis] >= 0 ? std::optional<int64_t>(pads[axis])
                                                                     : std::nullopt;
 }
-
-int position_of(const std::string& name) { return std::stoi(name.substr(1)); }  // "p3"
 
 KernelDraft call(const LibraryConvolution& library, const ConvProblem& conv, int64_t algorithm) {
   KernelDraft draft;
@@ -86,28 +84,25 @@ KernelDraft epilogue(ProgramDraft& draft, const ConvProblem& conv, int from) {
 void emit_conv_library(ProgramDraft& draft, const ConvProblem& conv, const Schedule& schedule) {
   const int output = conv.bias == ir::kNoValue ? plain_output(draft.workload(), conv.y) : -1;
   const int scratch = output >= 0 ? -1 : draft.add_temporary(DType::kF32, elements_of(conv.y));
-  const int64_t workspace_bytes = schedule.get("workspace_mib") * kMiB;
+  const int64_t workspace_bytes = library_workspace_bytes(schedule);
   const int workspace = draft.add_temporary(DType::kU8, [=](const Facts&) { return workspace_bytes; });
   LibraryConvolution library;
   library.spatial = static_cast<int>(conv.spatial);
-  library.x = position_of(draft.input_name(conv.x));
-  library.w = position_of(draft.input_name(conv.w));
-  library.y = position_of(output >= 0 ? draft.output_name(static_cast<size_t>(output))
-                                      : draft.temporary_name(scratch));
-  library.workspace = position_of(draft.temporary_name(workspace));
+  library.x = buffer_position_of(draft.input_name(conv.x));
+  library.w = buffer_position_of(draft.input_name(conv.w));
+  library.y = buffer_position_of(output >= 0 ? draft.output_name(static_cast<size_t>(output))
+                                             : draft.temporary_name(scratch));
+  library.workspace = buffer_position_of(draft.temporary_name(workspace));
   draft.kernels.push_back(call(library, conv, schedule.get("algorithm")));
   if (output < 0) draft.kernels.push_back(epilogue(draft, conv, scratch));
 }
 
 std::vector<std::pair<std::string, int64_t>> default_conv_library() {
-  return {{"algorithm", 0}, {"workspace_mib", kWorkspaceMib}};
+  return default_library_choice(kWorkspaceMib);
 }
 
 std::vector<artifact::Parameter> conv_library_parameters() {
-  std::vector<int64_t> algorithms;
-  for (int64_t a = 0; a <= kMostAlgorithm; ++a) algorithms.push_back(a);
-  return {{"algorithm", algorithms, 0},
-          {"workspace_mib", {0, kWorkspaceMib}, 1}};  // the library's best guess first
+  return library_choice_parameters(kWorkspaceMib);
 }
 
 Refusal refuse_conv_library(const Workload& workload, const ConvProblem& conv, const Schedule& s,
@@ -122,10 +117,7 @@ Refusal refuse_conv_library(const Workload& workload, const ConvProblem& conv, c
       return "an operand does not lie in memory as it is: it has a prologue";
   for (size_t k = 0; k < conv.spatial; ++k)
     if (!equal_pad(conv, k)) return "an axis is not padded alike at both ends, or negatively";
-  if (s.get("algorithm") < 0 || s.get("algorithm") > kMostAlgorithm)
-    return fmt::format("algorithms are 0 to {}", kMostAlgorithm);
-  if (s.get("workspace_mib") < 0 || s.get("workspace_mib") > kMiB / 1024)
-    return "the workspace is 0 to 1024 MiB";
+  if (auto refusal = refuse_library_choice(s)) return refusal;
   return refuse_device(workload, device, kThreads, 0);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "family/choices.h"
 #include "family/scalar.h"
 #include "family/window.h"
 
@@ -12,7 +13,6 @@ namespace {
 using ir::Op;
 using ir::ValueId;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 Index index_of(Emitter& e, const Extent& extent) { return e.index().extent(extent.dim, extent.source); }
 constexpr const char* kTapNames[] = {"r", "s", "u"};
 
