@@ -21,7 +21,9 @@ $T tile[$RP * $CN];
 for (int i = 0; i < $RP && own_p + i < $P; ++i) {
 const int p = own_p + i;
 const int end_q = own_q + $CN < $Q ? own_q + $CN : $Q;
-for (int q = own_q; q < end_q; ++q) {
+int q = own_q;
+//@epilogue_lanes
+for (; q < end_q; ++q) {
 //@epilogue
 }
 }

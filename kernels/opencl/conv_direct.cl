@@ -25,7 +25,9 @@ $T tile[$RM * $CN];
 for (int i = 0; i < $RM && own_m + i < $M; ++i) {
 const int m = own_m + i;
 const int end_q = own_q + $CN < $Q ? own_q + $CN : $Q;
-for (int q = own_q; q < end_q; ++q) {
+int q = own_q;
+//@epilogue_lanes
+for (; q < end_q; ++q) {
 //@epilogue
 }
 }

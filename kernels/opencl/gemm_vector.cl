@@ -27,7 +27,9 @@ $T tile[$RM * $CN];
 for (int i = 0; i < $RM && own_m + i < $M; ++i) {
 const int m = own_m + i;
 const int end_n = base_n + $CN < $N ? base_n + $CN : $N;
-for (int n = own_n; n < end_n; ++n) {
+int n = own_n;
+//@epilogue_lanes
+for (; n < end_n; ++n) {
 //@epilogue
 }
 }

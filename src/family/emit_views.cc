@@ -40,6 +40,9 @@ Source known_element(ValueId value, size_t element) {
 std::string Emitter::view(const ir::Node& node, ValueId result, const Coords& coords) {
   const ValueId x = node.inputs[0];
   const auto& shape = graph().value(result).type.shape;
+  if (lanes_ > 0 && node.op != Op::reshape && node.op != Op::transpose && node.op != Op::slice &&
+      node.op != Op::expand)
+    throw NotMatched{fmt::format("{} does not keep lanes together", ir::op_name(node.op))};
   switch (node.op) {
     case Op::iota: {
       const auto axis = static_cast<size_t>(node.int_attr("axis", 0));

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <thrice/status.h>
 
+#include <utility>
+
 #include "family/scalar.h"
 
 namespace thrice::family {
@@ -136,7 +138,8 @@ const std::string* Emitter::find(const std::string& what) const {
 
 std::string Emitter::declare(DType dtype, const std::string& expression) {
   const std::string name = fresh("v");
-  line(fmt::format("const {} {} = {};", compute_type(dtype), name, expression));
+  line(fmt::format("const {} {} = {};", variable_type(dtype), name, expression));
+  if (lanes_ > 0) vectors_.insert(name);
   return name;
 }
 
@@ -167,10 +170,16 @@ std::string Emitter::load(const std::string& buffer, DType dtype, const std::str
 
 void Emitter::store(size_t output, const Coords& coords, const std::string& element) {
   const ValueId value = graph().outputs[output];
-  const std::string offset = text(index_.linear(coords, dims(value)));
+  const Index at = index_.linear(coords, dims(value));
+  const std::string offset = text(at);
   const std::string buffer = draft_.output_name(output);
   const DType dtype = graph().value(value).type.dtype;
-  if (dtype == DType::kF16)
+  if (lanes_ > 0) {
+    if (storage_type(dtype) != compute_type(dtype) || !is_float(dtype) || lane_stride(at) != 1)
+      throw NotMatched{"neighbours do not follow each other in the result"};
+    line(fmt::format("vstore{}(({})({}), 0, {} + {});", lanes_, variable_type(dtype), element, buffer,
+                     offset));
+  } else if (dtype == DType::kF16)
     line(fmt::format("th_store_f16({}, {}, {});", buffer, offset, element));
   else if (dtype == DType::kBF16)
     line(fmt::format("th_store_bf16({}, {}, {});", buffer, offset, element));
@@ -211,7 +220,13 @@ Coords Emitter::broadcast(ValueId operand, const Coords& out, const std::vector<
 std::string Emitter::value(ValueId value, const Coords& coords) {
   const auto bound = bound_.find(value);
   if (bound != bound_.end()) return bound->second(coords);
-  std::string what = fmt::format("v{}", value);
+  if (lanes_ > 0 && !index_.any_depends(coords, lane_)) {  // one for all lanes
+    const int64_t lanes = std::exchange(lanes_, 0);
+    const std::string name = this->value(value, coords);
+    lanes_ = lanes;
+    return name;
+  }
+  std::string what = fmt::format("{}{}", lanes_ > 0 ? "lanes" : "v", value);
   for (const Index c : coords) what += fmt::format(",{}", c.id);
   if (const auto* name = find(what)) return *name;
   const std::string name = make_value(value, coords);
@@ -225,7 +240,9 @@ std::string Emitter::make_value(ValueId value, const Coords& coords) {
   if (v.producer < 0) {
     const std::string buffer = draft_.input_name(value);
     if (buffer.empty()) throw NotMatched{"a shape operand is also read as data"};
-    return load(buffer, v.type.dtype, text(index_.linear(coords, dims(value))));
+    const Index offset = index_.linear(coords, dims(value));
+    if (lanes_ > 0) return load_lanes(buffer, v.type.dtype, offset);
+    return load(buffer, v.type.dtype, text(offset));
   }
   const ir::Node& node = graph().nodes[static_cast<size_t>(v.producer)];
   switch (ir::op_class(node.op)) {
@@ -251,12 +268,14 @@ std::string Emitter::compute(const ir::Node& node, ValueId result, const Coords&
     operands.push_back(value(input, broadcast(input, coords, type.shape)));
   }
   if (node.op == Op::identity) return operands[0];
+  if (lanes_ > 0) return compute_lanes(node, types, operands, type.dtype);
   return declare(type.dtype, scalar_expression(node, types, operands, type.dtype));
 }
 
 std::string Emitter::constant_element(ValueId value, const Coords& coords) {
   const ir::Tensor& tensor = *graph().value(value).constant;
   if (tensor.size() == 1) return literal(tensor, 0);
+  if (lanes_ > 0) throw NotMatched{"a table that differs from lane to lane"};
   const Index flat = index_.linear(coords, dims(value));
   if (index_.is_const(flat)) return literal(tensor, index_.node(flat).value);
   const std::string table = fmt::format("{}_table{}", symbol_, value);

@@ -86,6 +86,13 @@ class Emitter {
   // A named local of the value's compute type holding `expression`.
   std::string declare(DType dtype, const std::string& expression);
 
+  // --- lanes ----------------------------------------------------------------------------------------------
+  // OpenCL only. Writes what `write` writes with every value as a vector of `lanes` elements: element t of it
+  // is the value at lane + t. Operands that do not depend on `lane` are scalars; others must follow each
+  // other in memory, and only element-wise float operators and views that move no lane may lie between.
+  // False, with nothing written, where that is not so: then the caller writes it element by element.
+  bool write_lanes(Index lane, int64_t lanes, const std::function<void()>& write);
+
   // True where text written so far divides something that depends on `variable`: such loops do not vectorise.
   bool divides(Index variable) const;
   // The finished kernel: signature, extents at its head, body. `threads` > 0 states the work-group size,
@@ -101,6 +108,13 @@ class Emitter {
   const std::string* find(const std::string& what) const;
   void remember(const std::string& what, const std::string& name) { scopes_.back().names[what] = name; }
   std::string make_value(ir::ValueId value, const Coords& coords);
+  // Of a value of this dtype: the scalar, or the vector while lanes are written.
+  std::string variable_type(DType dtype) const;
+  // How far apart the offsets of neighbouring lanes are: 0 or 1; throws NotMatched elsewhere.
+  int64_t lane_stride(Index offset) const;
+  std::string load_lanes(const std::string& buffer, DType dtype, Index offset);
+  std::string compute_lanes(const ir::Node& node, const std::vector<DType>& types,
+                            const std::vector<std::string>& operands, DType result);
   std::string compute(const ir::Node& node, ir::ValueId result, const Coords& coords);
   std::string view(const ir::Node& node, ir::ValueId result, const Coords& coords);
   std::string concat(const ir::Node& node, ir::ValueId result, const Coords& coords);
@@ -124,6 +138,9 @@ class Emitter {
   std::map<ir::ValueId, Read> bound_;
   std::string preamble_, head_, body_;
   int indent_ = 1;
+  int64_t lanes_ = 0;  // 0: values are scalars
+  Index lane_;
+  std::set<std::string> vectors_;  // identifiers of vectors
   std::map<std::string, int> counters_;
 };
 

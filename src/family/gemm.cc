@@ -6,6 +6,7 @@
 
 #include "family/gemm_library.h"
 #include "family/gemm_mma.h"
+#include "family/gemm_panel.h"
 #include "family/gemm_wgmma.h"
 
 namespace thrice::family {
@@ -37,7 +38,7 @@ GemmSize gemm_size(const Gemm& g, const Facts& facts) {
 
 bool is_gemm_tactic(const std::string& t) {
   return t == "naive" || t == "tiled" || t == "mma" || t == "wgmma" || t == "cublaslt" || t == "vector" ||
-         t == "dot";
+         t == "panel" || t == "dot";
 }
 
 std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tactic, const GemmSize& size,
@@ -47,6 +48,7 @@ std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tac
   if (tactic == "mma") return default_gemm_mma(size, device);
   if (tactic == "wgmma") return default_gemm_wgmma(size, device);
   if (tactic == "cublaslt") return default_gemm_library();
+  if (tactic == "panel") return default_gemm_panel(size, device);
   if (tactic == "tiled") {
     if (device.is_cpu) return {{"tile_m", 64}, {"tile_n", 64}, {"tile_k", 32}, {"reg_m", 4}, {"reg_n", 16}};
     // Enough blocks to fill the device before tiles get wide.
@@ -92,6 +94,7 @@ std::vector<artifact::Parameter> gemm_parameters(const std::string& tactic, cons
   if (tactic == "mma") return gemm_mma_parameters(device);
   if (tactic == "wgmma") return gemm_wgmma_parameters();
   if (tactic == "cublaslt") return gemm_library_parameters();
+  if (tactic == "panel") return gemm_panel_parameters();
   if (tactic == "naive") return {{"threads", {32, 64, 128, 256}}};
   if (tactic == "tiled")
     return {{"tile_m", {16, 32, 64, 128}},
@@ -113,6 +116,7 @@ Refusal refuse_gemm(const Workload& workload, const Gemm& g, const Schedule& s, 
   if (s.tactic == "mma") return refuse_gemm_mma(workload, g, s, device);
   if (s.tactic == "wgmma") return refuse_gemm_wgmma(workload, g, s, device);
   if (s.tactic == "cublaslt") return refuse_gemm_library(workload, g, s, device);
+  if (s.tactic == "panel") return refuse_gemm_panel(workload, g, s, device);
   if (s.tactic == "tiled") {
     const int64_t bm = s.get("tile_m"), bn = s.get("tile_n"), bk = s.get("tile_k"), rm = s.get("reg_m"),
                   rn = s.get("reg_n");
@@ -167,7 +171,8 @@ std::string default_gemm_tactic(const Gemm& g, const GemmSize& size, const Devic
     return size.batches * size.rows * size.cols < 256 && size.depth < 64 ? "naive" : "tiled";
   if (!is_float(g.dtype)) return size.rows * size.cols < 64 ? "naive" : "tiled";
   if (g.a_along_k && g.b_along_k && (g.b_depth_follows || size.cols < 4)) return "dot";
-  if (!g.b_depth_follows) return "vector";
+  // Short sums are over before a copied panel has paid.
+  if (!g.b_depth_follows) return size.depth >= 128 && size.rows >= 24 ? "panel" : "vector";
   return "tiled";
 }
 

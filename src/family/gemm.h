@@ -69,6 +69,7 @@ GemmSize gemm_size(const Gemm& gemm, const Facts& facts);
 // vector: register tile of reg_m rows and reg_v vectors of `lanes` columns, no shared memory: for CPUs;
 // OpenCL
 //         only, since CUDA C++ has no float8 and a GPU wants neighbouring threads on neighbouring columns.
+// panel: as vector, out of a copy of B's columns (gemm_panel.h): for CPUs, where B is large.
 // dot: vectors along depth, for A and B^T that both lie along it; OpenCL only. reg_m reg_n lanes.
 bool is_gemm_tactic(const std::string& tactic);
 // Adds the kernels of a product to the draft: one, or a library's call and what follows it.

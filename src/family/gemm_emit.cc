@@ -8,6 +8,7 @@
 #include "family/gemm.h"
 #include "family/gemm_library.h"
 #include "family/gemm_mma.h"
+#include "family/gemm_panel.h"
 #include "family/gemm_wgmma.h"
 #include "family/scalar.h"
 #include "family/template.h"
@@ -211,7 +212,11 @@ KernelDraft emit_vector(ProgramDraft& draft, const std::string& symbol, const Ge
       for (int64_t j = 0; j < rv; ++j)
         e.line(fmt::format("vstore{}(c{}_{}, {}, tile);", lanes, i, j, i * rv + j));
   });
-  t.hole("epilogue", [&] { g.epilogue(e, f.z, f.m, f.n, fmt::format("tile[i * {} + (n - base_n)]", cn)); });
+  const auto epilogue = [&](const std::string& acc) { g.epilogue(e, f.z, f.m, f.n, acc); };
+  const std::string result = fmt::format("tile + (i * {} + (n - base_n))", cn);
+  t.hole("epilogue_lanes",
+         [&] { emit_epilogue_lanes(e, g.dtype, "n", "end_n", f.n, lanes, result, epilogue); });
+  t.hole("epilogue", [&] { epilogue(fmt::format("*({})", result)); });
   t.write(e, "body");
   return e.finish(
       [g, rm, cn, threads](const Facts& facts, artifact::Launch& launch) {
@@ -336,6 +341,7 @@ void emit_gemm(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm,
     if (tactic == "tiled") return emit_tiled(draft, symbol, gemm, schedule, is_cpu);
     if (tactic == "mma") return emit_gemm_mma(draft, symbol, gemm, schedule);
     if (tactic == "vector") return emit_vector(draft, symbol, gemm, schedule);
+    if (tactic == "panel") return emit_gemm_panel(draft, symbol, gemm, schedule);
     if (tactic == "dot") return emit_dot(draft, symbol, gemm, schedule);
     throw Error(Code::kInternal, fmt::format("products have no tactic '{}'", tactic));
   };

@@ -99,6 +99,16 @@ void emit_epilogue(Emitter& e, const HeavyRegion& region, const Coords& at,
   }
 }
 
+void emit_epilogue_lanes(Emitter& e, DType dtype, const std::string& at, const std::string& end, Index lane,
+                         int64_t lanes, const std::string& tile,
+                         const std::function<void(const std::string&)>& epilogue) {
+  e.write_lanes(lane, lanes, [&] {
+    e.open(fmt::format("for (; {0} + {1} <= {2}; {0} += {1})", at, lanes, end));
+    epilogue(e.declare(dtype, fmt::format("vload{}(0, {})", lanes, tile)));
+    e.close();
+  });
+}
+
 bool is_plain_buffer(const Workload& workload, ValueId value) {
   const ir::Value& v = workload.graph.value(value);
   if (v.constant || v.producer >= 0) return false;

@@ -27,6 +27,14 @@ Refusal refuse_heavy(const Workload& workload, const std::set<ir::Op>& ops);
 void emit_epilogue(Emitter& e, const HeavyRegion& region, const Coords& at,
                    const std::vector<std::string>& elements);
 
+// OpenCL only. Writes `epilogue` for whole vectors of a row of results: `at` (an int variable of the kernel,
+// first element not yet stored) goes on to `end` by `lanes`, `tile` is the address of its result. Writes
+// nothing where the epilogue cannot be written on vectors; what is left from `at` on is the caller's, element
+// by element.
+void emit_epilogue_lanes(Emitter& e, DType dtype, const std::string& at, const std::string& end, Index lane,
+                         int64_t lanes, const std::string& tile,
+                         const std::function<void(const std::string& acc)>& epilogue);
+
 // A buffer that kernels may read directly: an input of the region with no prologue, stored in its compute
 // type.
 bool is_plain_buffer(const Workload& workload, ir::ValueId value);

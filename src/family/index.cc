@@ -300,4 +300,24 @@ bool IndexTable::depends(Index i, Index on) const {
   return n.b.id >= 0 && depends(n.b, on);
 }
 
+bool IndexTable::any_depends(const Coords& coords, Index on) const {
+  for (const Index c : coords)
+    if (depends(c, on)) return true;
+  return false;
+}
+
+std::optional<int64_t> IndexTable::slope(Index i, Index on) const {
+  if (i == on) return 1;
+  if (!depends(i, on)) return 0;
+  const Node& n = node(i);
+  if (n.kind != Kind::kAdd && n.kind != Kind::kSub && n.kind != Kind::kMul) return std::nullopt;
+  const auto a = slope(n.a, on), b = slope(n.b, on);
+  if (!a || !b) return std::nullopt;
+  if (n.kind == Kind::kAdd) return *a + *b;
+  if (n.kind == Kind::kSub) return *a - *b;
+  if (is_const(n.b) && *b == 0) return *a * node(n.b).value;
+  if (is_const(n.a) && *a == 0) return *b * node(n.a).value;
+  return std::nullopt;
+}
+
 }  // namespace thrice::family

@@ -2,6 +2,7 @@
 // when used.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -58,6 +59,9 @@ class IndexTable {
   bool is_const(Index i) const { return node(i).kind == Kind::kConst; }
   bool is_const(Index i, int64_t value) const { return is_const(i) && node(i).value == value; }
   bool depends(Index i, Index on) const;
+  bool any_depends(const Coords& coords, Index on) const;
+  // How much `i` grows when `on` grows by one; nullopt where that is not one known number.
+  std::optional<int64_t> slope(Index i, Index on) const;
 
  private:
   Index make(Kind kind, Index a, Index b);

@@ -13,8 +13,9 @@ namespace thrice::family {
 namespace {
 
 constexpr const char* kTactics[] = {
-    "naive",     "implicit", "implicit_mma",   "implicit_wgmma", "pointwise",      "dot",      "direct",
-    "depthwise", "subpixel", "subpixel_tiled", "subpixel_mma",   "subpixel_wgmma", "cublaslt", "cudnn"};
+    "naive",        "implicit",       "implicit_mma", "implicit_wgmma", "pointwise", "dot",
+    "direct",       "depthwise",      "panel",        "implicit_panel", "subpixel",  "subpixel_tiled",
+    "subpixel_mma", "subpixel_wgmma", "cublaslt",     "cudnn"};
 
 // The kernel of gemm.h behind a tactic; "" = none.
 std::string gemm_tactic(const std::string& tactic) {
@@ -22,6 +23,7 @@ std::string gemm_tactic(const std::string& tactic) {
   if (tactic == "implicit_mma" || tactic == "subpixel_mma") return "mma";
   if (tactic == "implicit_wgmma" || tactic == "subpixel_wgmma") return "wgmma";
   if (tactic == "pointwise" || tactic == "subpixel") return "vector";
+  if (tactic == "panel" || tactic == "implicit_panel") return "panel";
   return tactic == "dot" || tactic == "cublaslt" ? tactic : "";
 }
 
@@ -31,8 +33,10 @@ Gemm gemm_of(const ProgramDraft& draft, const ConvProblem& conv, const std::stri
   if (tactic == "implicit_mma" && schedule != nullptr)
     return implicit_gemm(draft, conv, legal_chunk(conv, schedule->get("tile_k")));
   if (tactic == "implicit_wgmma") return implicit_gemm(draft, conv, legal_chunk(conv, 64));
-  if (tactic == "implicit" || tactic == "implicit_mma") return implicit_gemm(draft, conv);
-  if (tactic == "pointwise" || tactic == "dot" || tactic == "cublaslt") return pointwise_gemm(draft, conv);
+  if (tactic == "implicit" || tactic == "implicit_mma" || tactic == "implicit_panel")
+    return implicit_gemm(draft, conv);
+  if (tactic == "pointwise" || tactic == "panel" || tactic == "dot" || tactic == "cublaslt")
+    return pointwise_gemm(draft, conv);
   return subpixel_gemm(draft, conv);
 }
 
@@ -46,7 +50,8 @@ Refusal refuse_structure(const ConvProblem& conv, const std::string& tactic) {
     return std::nullopt;
   }
   if (conv.transposed) return fmt::format("{} is not written for transposed convolutions", tactic);
-  if ((tactic == "pointwise" || tactic == "dot" || tactic == "cublaslt") && !conv.is_pointwise())
+  if ((tactic == "pointwise" || tactic == "panel" || tactic == "dot" || tactic == "cublaslt") &&
+      !conv.is_pointwise())
     return "not a 1x1 convolution of stride 1 without padding";
   if (tactic == "depthwise") {
     if (!conv.is_depthwise()) return "more than one input channel a group";
@@ -232,7 +237,8 @@ class Conv final : public Family {
     if (!vectors) return product("implicit_mma", "implicit", implicit_gemm(draft, conv));
     if (!conv.is_pointwise()) return "direct";
     const Gemm gemm = pointwise_gemm(draft, conv);
-    return gemm.a_along_k && gemm.b_along_k ? "dot" : "pointwise";
+    const std::string tactic = default_gemm_tactic(gemm, gemm_size(gemm, facts), device);
+    return tactic == "dot" || tactic == "panel" ? tactic : "pointwise";
   }
 
   static ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool is_cpu) {

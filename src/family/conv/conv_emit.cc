@@ -230,12 +230,16 @@ KernelDraft emit_conv_direct(ProgramDraft& draft, const ConvProblem& conv, const
       for (int64_t j = 0; j < rv; ++j)
         e.line(fmt::format("vstore{}(c{}_{}, {}, tile);", lanes, i, j, i * rv + j));
   });
-  t.hole("epilogue", [&] {
+  const auto epilogue = [&](const std::string& acc) {
     Coords at{image, e.index().add(e.index().mul(group, index_of(e, conv.group_outputs)), m)};
     at.insert(at.end(), outer_at.begin(), outer_at.end());
     at.push_back(q);
-    store_conv(e, conv, at, fmt::format("tile[i * {} + (q - own_q)]", cn));
-  });
+    store_conv(e, conv, at, acc);
+  };
+  const std::string result = fmt::format("tile + (i * {} + (q - own_q))", cn);
+  t.hole("epilogue_lanes",
+         [&] { emit_epilogue_lanes(e, conv.dtype, "q", "end_q", q, lanes, result, epilogue); });
+  t.hole("epilogue", [&] { epilogue(fmt::format("*({})", result)); });
   t.write(e, "body");
   return e.finish(
       [conv, outer, rm, cn, threads](const Facts& f, artifact::Launch& launch) {
@@ -332,12 +336,17 @@ KernelDraft emit_conv_depthwise(ProgramDraft& draft, const ConvProblem& conv, co
       for (int64_t j = 0; j < rv; ++j)
         e.line(fmt::format("vstore{}(c{}_{}, {}, tile);", lanes, i, j, i * rv + j));
   });
-  t.hole("epilogue", [&] {
+  const Index column = e.index().var("q", last.out.dim);
+  const auto epilogue = [&](const std::string& acc) {
     Coords at{image, output};
     if (two) at.push_back(e.index().var("p", out_p.dim));
-    at.push_back(e.index().var("q", last.out.dim));
-    store_conv(e, conv, at, fmt::format("tile[i * {} + (q - own_q)]", cn));
-  });
+    at.push_back(column);
+    store_conv(e, conv, at, acc);
+  };
+  const std::string result = fmt::format("tile + (i * {} + (q - own_q))", cn);
+  t.hole("epilogue_lanes",
+         [&] { emit_epilogue_lanes(e, conv.dtype, "q", "end_q", column, lanes, result, epilogue); });
+  t.hole("epilogue", [&] { epilogue(fmt::format("*({})", result)); });
   t.write(e, "body");
   return e.finish(
       [out_p, last, channels, rp, cn, threads](const Facts& f, artifact::Launch& launch) {

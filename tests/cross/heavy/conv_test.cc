@@ -91,6 +91,36 @@ TEST(Conv, EpilogueAndPrologue) {
   check_normal(b, family());
 }
 
+// Element-wise chains behind the sums are written on vectors with a scalar rest; what cannot be (here: a mask
+// of another type) is written element by element as a whole.
+TEST(Conv, EpilogueOnVectorsAtEveryWidth) {
+  THRICE_REQUIRE_OPENCL();
+  const ir::Dim width = ir::Dim::symbol("width");
+  for (const bool masked : {false, true})
+    for (const auto& [w, group] :
+         {std::pair{Ints{12, 3, 3, 3}, 4}, {Ints{12, 1, 3, 3}, 12}, {Ints{7, 12, 1, 1}, 1}}) {
+      if (masked && group != 1) continue;
+      SCOPED_TRACE(fmt::format("{} groups, masked {}", group, masked));
+      Builder b;
+      const int64_t pad = w[2] / 2;
+      const auto y = b.op(Op::conv, {b.f32({1, 12, 4, width}), b.f32(ir::to_shape(w)), b.f32({w[0]})},
+                          attrs({1, 1}, {pad, pad, pad, pad}, {1, 1}, group));
+      const auto clipped =
+          b.op(Op::min, {b.op(Op::max, {b.op(Op::add, {y, b.scalar(3)}), b.scalar(0)}), b.scalar(6)});
+      const auto swish = b.op(Op::div, {b.op(Op::mul, {y, clipped}), b.scalar(6)});
+      const auto scaled = b.op(Op::mul, {swish, b.f32({1, w[0], 1, 1})});
+      const auto last =
+          b.op(Op::tanh, {b.op(Op::sub, {b.op(Op::relu, {scaled}), b.f32({1, w[0], 4, width})})});
+      b.output(masked ? b.op(Op::where, {b.op(Op::less, {y, b.scalar(0)}), last, y}) : last);
+      check_normal(b, family(), {{{"s0", 40}}, {{"s0", 23}}, {{"s0", 3}}, {{"s0", 1}}});
+      const ir::Workload workload = b.workload();
+      const auto facts = ir::facts_at(workload.graph, {{"s0", 40}});
+      const auto& spec = FamilyRunner::instance().spec();
+      const auto text = family().emit(workload, family().default_schedule(workload, facts, spec), spec).text;
+      EXPECT_EQ(text.find("(0, tile + ") != std::string::npos, !masked) << text;
+    }
+}
+
 TEST(Conv, Transposed) {
   THRICE_REQUIRE_OPENCL();
   check_case({{2, 6, 5, 7}, {6, 4, 2, 2}, attrs({2, 2}, {0, 0, 0, 0}, {1, 1})}, true, {{}},
