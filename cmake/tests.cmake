@@ -32,3 +32,9 @@ endforeach()
 # A program, not a GoogleTest: its tests lie outside the repository (tools/node_tests.py); tools/conformance.py runs it.
 add_executable(run_node_tests ${CMAKE_SOURCE_DIR}/tests/conformance/node_tests.cc)
 target_link_libraries(run_node_tests PRIVATE ${THRICE_ALL})
+
+# Worker processes are the executable itself.
+if(TARGET test_fault_workers)
+  add_dependencies(test_fault_workers thrice)
+  target_compile_definitions(test_fault_workers PRIVATE THRICE_EXECUTABLE="$<TARGET_FILE:thrice>")
+endif()

@@ -31,10 +31,17 @@ struct BufferSpan {
 constexpr size_t kAlignment = 512;  // bytes: CUDA's allocations are aligned so, and it is the largest
                                     // CL_DEVICE_MEM_BASE_ADDR_ALIGN known (NVIDIA's OpenCL: 4096 bits)
 
+constexpr size_t kFenceAlignment = 64;  // bytes: the widest vector that a kernel may load at once
+
 // A loaded program; kernels by index of KernelSource::kernels.
 class Program {
  public:
   virtual ~Program() = default;
+  struct Resources {
+    int registers = -1, spill_bytes = -1,
+        static_shared_bytes = -1;  // the largest of any kernel; -1: not told
+  };
+  virtual Resources resources() const { return {}; }
 };
 using ProgramPtr = std::shared_ptr<Program>;
 
@@ -96,7 +103,13 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual const target::DeviceSpec& spec() const = 0;
-  virtual BufferPtr allocate(size_t bytes) = 0;            // throws kOutOfMemory with the number of bytes
+  virtual BufferPtr allocate(size_t bytes) = 0;  // throws kOutOfMemory with the number of bytes
+  // As allocate, but the buffer's end, rounded up to kFenceAlignment, is followed by memory that is not
+  // mapped: whoever reads or writes there faults. bytes() is the rounded number. nullptr: not offered here.
+  virtual BufferPtr allocate_fenced(size_t bytes) {
+    (void)bytes;
+    return nullptr;
+  }
   virtual BufferPtr wrap(void* native, size_t bytes) = 0;  // the caller's memory; not freed by us
   virtual std::unique_ptr<Stream> make_stream(void* native = nullptr) = 0;  // nullptr: an own one
   virtual ProgramPtr load(

@@ -46,6 +46,7 @@ int run_command_line(int argc, char** argv, const std::vector<Command>& commands
     CLI::App* sub = app.add_subcommand(command.name, command.summary);
     by_app[sub] = &command;
     Arguments& arguments = given[sub];
+    if (command.hidden) sub->group("");
     if (!command.example.empty()) sub->footer("Example:\n  " + command.example);
     for (const Positional& p : command.positionals) {
       // One word each: a list would swallow the words of the positionals behind it.

@@ -37,6 +37,7 @@ struct Command {
   std::vector<Positional> positionals;
   std::vector<Option> options;
   int (*run)(const Arguments&) = nullptr;  // returns the exit code; may throw Error
+  bool hidden = false;                     // not in the list of --help: for processes, not for people
 };
 
 // Parses and runs. Exit codes: docs/exit_codes.md; usage errors give 2. Every command has --json, --log LEVEL

@@ -15,6 +15,7 @@ Command inspect_command();
 Command optimize_command();
 Command run_command();
 Command strip_command();
+Command worker_command();
 
 std::vector<Command> commands();  // in the order of `thrice --help`
 

@@ -17,7 +17,7 @@ namespace {
 
 void print_report(const flow::OptimizeReport& r) {
   report::Table table({"region", "uses", "family", "tactic and parameters", "original us", "now us",
-                       "speed-up", "error", "of light"});
+                       "speed-up", "error", "of light", "trials"});
   for (const flow::RegionReport& g : r.regions) {
     const std::string tactic = g.schedule.substr(g.schedule.find('/') + 1);
     table.add({g.name, std::to_string(g.uses), g.family, tactic,
@@ -25,9 +25,15 @@ void print_report(const flow::OptimizeReport& r) {
                fmt::format("{:.1f}", g.now_us),
                g.original_us > 0 ? fmt::format("{:.2f}x", g.original_us / g.now_us) : "-",
                g.error >= 0 ? fmt::format("{:.1e}", g.error) : "-",
-               g.light_share >= 0 ? fmt::format("{:.0f}%", 100 * g.light_share) : "-"});
+               g.light_share >= 0 ? fmt::format("{:.0f}%", 100 * g.light_share) : "-",
+               fmt::format("{}{}", g.trials, g.exhausted ? " (all)" : "")});
   }
   fmt::print("{}\n", table.str({0, 2, 3}, 40));
+  if (r.trials > 0)
+    fmt::print(
+        "trials: one budget; the next goes to the region with the most (time in the model) x 2^(-trials "
+        "since "
+        "its last gain / 6); (all): nothing was left to try\n");
   if (r.best_us > 0)
     fmt::print("{} on {}: original {} -> {} = {:.2f}x, {:.1f} a second\n", r.model, r.device,
                report::microseconds(r.original_us), report::microseconds(r.best_us), r.speedup,
@@ -108,6 +114,7 @@ int run(const Arguments& arguments) {
   request.model_path = *arguments.get("MODEL");
   request.import = import_options(arguments);
   request.tune = !arguments.has("--no-tune");
+  if (!arguments.has("--in-process")) request.worker = "/proc/self/exe";
   request.record_path = arguments.get("--record", "");
   refuse_overwriting(request.model_path, request.record_path, "--record");
   std::string output = arguments.get("--output", "");
@@ -146,6 +153,7 @@ Command optimize_command() {
            {"--planner", "NAME", "greedy | original"},
            {"--seed", "N", "random seed of agent and inputs (default 1)"},
            {"--no-tune", "", "rule-chosen schedules only"},
+           {"--in-process", "", "trials in this process, without isolation or limits (default: in workers)"},
            {"--record", "FILE", "appends every trial to a CSV file"},
            {"--replay", "FILE", "tunes against such a file: no MODEL, no device, nothing written"},
            {"--progress", "FORM", "line (default) | json: one object a line on standard error"},

@@ -19,6 +19,7 @@
 #include "measure/probe.h"
 #include "transform/transform.h"
 #include "tune/agent.h"
+#include "worker/runner.h"
 
 namespace thrice::flow {
 
@@ -163,6 +164,9 @@ void report_regions(const std::map<int32_t, TimedStep>& original, const artifact
       r.error = tuned.best.error;
       r.error_limit = tuned.best.error_limit;
       r.trials = tuned.trials;
+      r.trials_without_gain = tuned.trials_without_gain;
+      r.share_at_start = tuned.share_at_start;
+      r.exhausted = tuned.exhausted;
     }
   for (auto& [hash, r] : regions) {
     if (spec.bandwidth_gbs > 0 && spec.f32_gflops > 0 && r.now_us > 0) {
@@ -177,6 +181,22 @@ void report_regions(const std::map<int32_t, TimedStep>& original, const artifact
   }
   std::stable_sort(report.regions.begin(), report.regions.end(),
                    [](const RegionReport& a, const RegionReport& b) { return a.now_us > b.now_us; });
+}
+
+// Devices that run kernels are tried in a worker where one can be started; addresses of a worker on the CPU
+// are limited to what is free beside the memory that the user wants left alone.
+std::unique_ptr<measure::TrialPlace> trial_place(const std::string& worker, const backend::DevicePtr& device,
+                                                 const std::shared_ptr<jit::KernelCache>& cache,
+                                                 const Settings& settings) {
+  if (worker.empty() || device->spec().api == target::Api::kNull) return measure::place_here(device, cache);
+  worker::RunnerOptions options;
+  options.executable = worker;
+  constexpr int64_t kLeast = int64_t{4} << 30;  // what a driver with its compiler reserves, mostly untouched
+  if (const int64_t free = device->spec().is_cpu ? device->free_memory_bytes() : -1; free > 0)
+    options.limits.memory_bytes =
+        kLeast +
+        std::max<int64_t>(0, free - settings.agent_config.hardware_constraints.min_free_memory_bytes);
+  return std::make_unique<worker::Runner>(device, cache, options);
 }
 
 }  // namespace
@@ -218,7 +238,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   stop_if_cancelled();
 
   const auto cache = std::make_shared<jit::KernelCache>(device, settings.cache_folder + "/kernels");
-  measure::TrialRunner runner(device, cache);
+  measure::TrialRunner runner(device, trial_place(request.worker, device, cache, settings));
   target::DeviceSpec spec = device->spec();
   std::map<std::string, Tuned> results;
   std::unique_ptr<store::Store> store;
@@ -256,6 +276,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
       phases.run("tune", [&] { return tune(context, planned.workloads, deadline_us), 0; });
     set_schedules(planned.plan, results);
     for (const std::string& note : guard.notes()) report.notes.push_back(note);
+    for (const std::string& note : runner.place().notes()) report.notes.push_back(note);
 
     std::map<std::string, plan::PlannedWorkload> known = original.workloads;
     known.insert(planned.workloads.begin(), planned.workloads.end());

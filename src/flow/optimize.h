@@ -18,7 +18,8 @@ struct OptimizeRequest {
       bindings;              // extents to tune and time at; must cover every input symbol
   std::string release_path;  // "" = write none
   Settings settings;
-  bool tune = true;         // false: rule-chosen schedules only
+  bool tune = true;    // false: rule-chosen schedules only
+  std::string worker;  // executable that takes `worker --device D`: trials run there; "" = in this process
   std::string record_path;  // CSV file that every trial is appended to; "" = none (store/trial_log.h)
   Listener listener;
 };
@@ -31,7 +32,10 @@ struct RegionReport {
   double now_us = -1;
   double error = -1, error_limit = -1;
   double light_share = -1;  // speed-of-light time / now_us; -1 = the device's peaks are not known
-  int64_t trials = 0;
+  // The budget is one for the model: what this region got of it, and why (flow/search.h). -1 = not tuned.
+  int64_t trials = 0, trials_without_gain = 0;
+  double share_at_start = -1;
+  bool exhausted = false;
 };
 
 struct PhaseTime {

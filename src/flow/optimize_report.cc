@@ -43,6 +43,11 @@ std::string OptimizeReport::to_json() const {
     put(row, "error", r.error);
     put(row, "error_limit", r.error_limit);
     put(row, "light_share", r.light_share);
+    put(row, "share_at_start", r.share_at_start);
+    if (r.share_at_start >= 0) {
+      row["trials_without_gain"] = r.trials_without_gain;
+      row["exhausted"] = r.exhausted;
+    }
     j["regions"].push_back(row);
   }
   return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);

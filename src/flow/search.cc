@@ -24,7 +24,13 @@ bool is_verified(const artifact::Measurement& m) {
 
 void search(std::vector<Searched>& works, TrialSource& source, const SearchLimits& limits,
             const Listener& listener) {
-  for (Searched& work : works) work.standing.model_share_us = work.tuned->best.time_us * work.uses;
+  double all_us = 0;
+  for (Searched& work : works) {
+    work.standing.model_share_us = work.tuned->best.time_us * work.uses;
+    all_us += work.standing.model_share_us;
+  }
+  if (all_us > 0)
+    for (Searched& work : works) work.tuned->share_at_start = work.standing.model_share_us / all_us;
   while (!listener.stop() && *limits.trials < limits.max_trials && monotonic_us() < limits.deadline_us) {
     std::vector<tune::Standing> standings;
     for (const Searched& work : works) standings.push_back(work.standing);
@@ -41,18 +47,18 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
                             (limits.deadline_us - monotonic_us()) / 1e6};
     listener.tell(progress);
     if (!source.ready(progress)) break;
-    std::vector<artifact::Schedule> candidates;
     if (work.first.empty()) {
-      candidates = work.agent->ask(1);
-    } else {
-      candidates = {work.first.front()};
-      work.first.pop_front();
+      const size_t ahead = std::max<size_t>(1, source.lookahead());
+      for (artifact::Schedule& schedule : work.agent->ask(static_cast<int>(ahead)))
+        work.first.push_back(std::move(schedule));
+      if (ahead > 1) source.prepare(place, {work.first.begin(), work.first.end()});
     }
-    if (candidates.empty()) {
+    if (work.first.empty()) {
       work.standing.exhausted = true;
       continue;
     }
-    const artifact::Schedule& candidate = candidates[0];
+    const artifact::Schedule candidate = work.first.front();
+    work.first.pop_front();
     if (const auto refusal = source.refuse(place, candidate)) {
       // No record: at another moment it may run. The agent goes on to others.
       artifact::Measurement refused;
@@ -67,7 +73,8 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
     ++tuned.trials;
     ++work.standing.trials;
     ++work.standing.trials_without_gain;
-    if (!is_verified(m) || !(m.time_us < tuned.best.time_us)) continue;
+    // One short look may make a faster candidate seem slower: within the spreads it gets a second one.
+    if (!is_verified(m) || !(m.time_us - m.spread_us - tuned.best.spread_us < tuned.best.time_us)) continue;
     // A promising candidate meets the current best face to face before it replaces it.
     const auto [best, challenger] = source.duel(place, tuned.schedule, candidate);
     const double gain = best.median_us - challenger.median_us;
@@ -79,6 +86,10 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
     tuned.best.spread_us = challenger.spread_us;
     work.standing.trials_without_gain = 0;
     work.standing.model_share_us = m.time_us * work.uses;
+  }
+  for (Searched& work : works) {
+    work.tuned->trials_without_gain = work.standing.trials_without_gain;
+    work.tuned->exhausted = work.standing.exhausted;
   }
 }
 

@@ -20,6 +20,11 @@ struct Tuned {
   artifact::Schedule schedule;
   artifact::Measurement best, by_default;
   int64_t trials = 0;
+  // Why it got as many: its share of the model's time when tuning began, trials since its last gain, and
+  // whether its agent had nothing more to propose.
+  double share_at_start = -1;
+  int64_t trials_without_gain = 0;
+  bool exhausted = false;
 };
 
 struct Searched {
@@ -28,7 +33,7 @@ struct Searched {
   Tuned* tuned = nullptr;
   std::unique_ptr<tune::LegalSpace> space;
   std::unique_ptr<tune::Agent> agent;    // told what is known already
-  std::deque<artifact::Schedule> first;  // legal ones that are tried before the agent is asked
+  std::deque<artifact::Schedule> first;  // legal ones that are tried before the agent is asked again
   tune::Standing standing;
 };
 
@@ -41,6 +46,13 @@ class TrialSource {
   // One trial, counted and kept by the source. Stops early when it is slower than give_up_us.
   virtual artifact::Measurement measure(size_t work, const artifact::Schedule& schedule,
                                         double give_up_us) = 0;
+  // How many candidates of a workload to ask its agent for at once, and what is coming: it may be built
+  // meanwhile.
+  virtual size_t lookahead() const { return 1; }
+  virtual void prepare(size_t work, const std::vector<artifact::Schedule>& schedules) {
+    (void)work;
+    (void)schedules;
+  }
   // The best so far and a challenger, side by side.
   virtual std::array<measure::Timing, 2> duel(size_t work, const artifact::Schedule& best,
                                               const artifact::Schedule& challenger) = 0;

@@ -54,17 +54,23 @@ class Oracles {
   std::deque<std::pair<std::string, std::unique_ptr<measure::Oracle>>> kept_;
 };
 
-measure::TrialResult run_trial(const TuningContext& c, const PlannedWorkload& planned,
-                               const Schedule& schedule, Oracles& oracles, double give_up_us) {
-  measure::TrialOptions options;
-  options.seed = c.settings->seed + static_cast<uint64_t>(*c.trials);
-  options.give_up_us = give_up_us;
+artifact::TuningRecord record_of(const TuningContext& c, const PlannedWorkload& planned,
+                                 const Schedule& schedule) {
   artifact::TuningRecord record;
   record.workload = planned.workload.hash;
   record.shape = shape_key(planned);
   record.environment = c.environment;
   record.schedule = schedule;
   record.unix_time = unix_time();
+  return record;
+}
+
+measure::TrialResult run_trial(const TuningContext& c, const PlannedWorkload& planned,
+                               const Schedule& schedule, Oracles& oracles, double give_up_us) {
+  measure::TrialOptions options;
+  options.seed = c.settings->seed + static_cast<uint64_t>(*c.trials);
+  options.give_up_us = give_up_us;
+  artifact::TuningRecord record = record_of(c, planned, schedule);
   const int64_t begun = c.store ? c.store->begin(record) : -1;
   measure::TrialResult trial;
   try {
@@ -113,6 +119,7 @@ class DeviceTrials : public TrialSource {
   DeviceTrials(const TuningContext& context, std::vector<const PlannedWorkload*> works, double deadline_us)
       : c_(context), works_(std::move(works)), deadline_us_(deadline_us) {}
   bool ready(const Progress& progress) override {
+    if (!c_.runner->place().lost().empty()) return false;
     return !c_.guard || c_.guard->wait_until_cool(*c_.listener, progress, deadline_us_);
   }
   std::optional<std::string> refuse(size_t work, const Schedule& schedule) override {
@@ -120,14 +127,38 @@ class DeviceTrials : public TrialSource {
     return c_.guard->refuse(trial_bytes(*works_[work], schedule));
   }
   Measurement measure(size_t work, const Schedule& schedule, double give_up_us) override {
-    return run_trial(c_, *works_[work], schedule, oracles_, give_up_us).measurement;
+    try {
+      return run_trial(c_, *works_[work], schedule, oracles_, give_up_us).measurement;
+    } catch (const Error& error) {
+      if (c_.runner->place().lost().empty()) throw;
+      Measurement not_made;  // no record: the candidate is not to blame
+      not_made.message = error.what();
+      return not_made;
+    }
+  }
+  size_t lookahead() const override { return c_.runner->place().lookahead(); }
+  void prepare(size_t work, const std::vector<Schedule>& schedules) override {
+    c_.runner->prepare(works_[work]->workload, *works_[work]->family, schedules);
   }
   std::array<measure::Timing, 2> duel(size_t work, const Schedule& best,
                                       const Schedule& challenger) override {
     const PlannedWorkload& planned = *works_[work];
-    const auto timings =
-        c_.runner->compare(planned.workload, *planned.family, {best, challenger}, oracles_.of(planned), {});
-    return {timings[0], timings[1]};
+    try {
+      const auto timings =
+          c_.runner->compare(planned.workload, *planned.family, {best, challenger}, oracles_.of(planned), {});
+      return {timings[0], timings[1]};
+    } catch (const Error& error) {
+      if (error.code() == Code::kCancelled) throw;
+      // One of them failed beside the other. The challenger passed a trial but is not to be trusted.
+      if (c_.store && c_.runner->place().lost().empty()) {
+        artifact::TuningRecord record = record_of(c_, planned, challenger);
+        record.measurement.outcome = Outcome::kLaunchFailed;
+        record.measurement.message = fmt::format("failed in a duel: {}", error.what());
+        c_.store->add(record);
+      }
+      constexpr double kNever = std::numeric_limits<double>::infinity();
+      return {measure::Timing{1, 0, 1}, measure::Timing{kNever, 0, 0}};
+    }
   }
 
  private:
@@ -143,6 +174,8 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
                       const std::string& phase) {
   Oracles oracles;
   int64_t done = 0;
+  for (const auto& [hash, planned] : workloads)
+    if (!c.results->count(hash)) c.runner->prepare(planned.workload, *planned.family, {planned.schedule});
   for (const auto& [hash, planned] : workloads) {
     if (c.listener->stop()) return;
     c.listener->tell({phase, planned.uses.front(), done++, static_cast<int64_t>(workloads.size()), 0, -1});

@@ -78,6 +78,11 @@ bool KernelCache::State::load_from_disk(const artifact::KernelSource& source, co
     auto entry = read_entry(read_file(path));
     if (!entry || entry->key != source.key) return false;
     built.program = device->load(*entry, source.kernels);
+    // A builder without a card cannot tell what only the loaded program tells.
+    const backend::Program::Resources told = built.program->resources();
+    if (entry->registers < 0) entry->registers = told.registers;
+    if (entry->spill_bytes < 0) entry->spill_bytes = told.spill_bytes;
+    entry->static_shared_bytes = std::max(entry->static_shared_bytes, told.static_shared_bytes);
     built.binary = std::make_shared<artifact::KernelBinary>(std::move(*entry));
     fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);  // prune drops the oldest
     return true;
@@ -141,6 +146,15 @@ KernelCache::Built KernelCache::build(const artifact::KernelSource& source) {
   state_->keep(built);
   return built;
 }
+
+bool KernelCache::has(const artifact::KernelSource& source) const {
+  std::error_code ignored;
+  return !state_->folder.empty() && fs::exists(state_->path_of(state_->key_of(source)), ignored);
+}
+void KernelCache::put(const artifact::KernelSource& source, const artifact::KernelBinary& binary) {
+  state_->save(state_->key_of(source), binary);
+}
+const std::string& KernelCache::folder() const { return state_->folder; }
 
 namespace {
 

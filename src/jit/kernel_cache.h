@@ -25,6 +25,12 @@ class KernelCache {
   // Errors: kCompileFailed; kUnsupported where the device has no compiler and the cache no entry.
   Built build(const artifact::KernelSource& source);
 
+  // On disk already, unless the entry turns out to be damaged.
+  bool has(const artifact::KernelSource& source) const;
+  // What a builder elsewhere made of `source` for this very device and compiler; onto the disk only.
+  void put(const artifact::KernelSource& source, const artifact::KernelBinary& binary);
+  const std::string& folder() const;
+
   struct Statistics {
     int64_t entries = 0, bytes = 0;
   };

@@ -23,8 +23,8 @@ Fill fill_of(size_t round) {
 
 Arguments::Arguments(backend::Device& device, backend::Stream& stream, const backend::ProgramPtr& program,
                      const ir::Workload& workload, const artifact::LaunchPlan& plan,
-                     const std::vector<ir::Fact>& facts)
-    : device_(device), stream_(stream) {
+                     const std::vector<ir::Fact>& facts, bool fenced)
+    : device_(device), stream_(stream), fenced_(fenced) {
   const ir::Graph& graph = workload.graph;
   const std::vector<ir::Fact> all = ir::bind(graph, facts);
   const auto add_value = [&](Piece::Kind kind, size_t index, ir::ValueId id) {
@@ -70,7 +70,13 @@ std::vector<backend::RecordedLaunch> Arguments::launches(bool once) const {
 }
 
 void Arguments::add(Piece::Kind kind, size_t index, DType dtype, std::vector<int64_t> shape, size_t bytes) {
-  pieces_.push_back({kind, index, dtype, std::move(shape), bytes, device_.allocate(bytes + 2 * kGuardBytes)});
+  pieces_.push_back({kind, index, dtype, std::move(shape), bytes, allocate(bytes)});
+}
+
+backend::BufferPtr Arguments::allocate(size_t bytes) {
+  if (fenced_)
+    if (backend::BufferPtr buffer = device_.allocate_fenced(kGuardBytes + bytes)) return buffer;
+  return device_.allocate(bytes + 2 * kGuardBytes);
 }
 
 std::string Arguments::name(const Piece& piece) const {
@@ -84,7 +90,7 @@ std::byte Arguments::guard_of(const Piece& piece) const {
 
 // nullptr: poison.
 void Arguments::write(const Piece& piece, const std::byte* data) {
-  host_.assign(piece.bytes + 2 * kGuardBytes, guard_of(piece));
+  host_.assign(piece.all_bytes(), guard_of(piece));
   if (data && piece.bytes)
     std::memcpy(host_.data() + kGuardBytes, data, piece.bytes);
   else
@@ -109,7 +115,7 @@ void Arguments::move_outputs(backend::Replay& replay, const Fill& fill) {
     Piece& piece = pieces_[p];
     if (piece.kind != Piece::kOutput) continue;
     left_.push_back(piece.buffer);
-    piece.buffer = device_.allocate(piece.bytes + 2 * kGuardBytes);
+    piece.buffer = allocate(piece.bytes);
     write(piece, nullptr);
     size_t replayed = 0;  // launches of a first run are no part of the replay
     for (backend::RecordedLaunch& launch : launches_) {
@@ -129,14 +135,14 @@ ir::Tensor Arguments::output(size_t o) {
 
 std::string Arguments::damage(const std::vector<ir::Tensor>& inputs) {
   for (const Piece& piece : pieces_) {
-    host_.resize(piece.bytes + 2 * kGuardBytes);
+    host_.resize(piece.all_bytes());
     stream_.copy_to_host(host_, {piece.buffer, 0, host_.size()});
     const auto whole = [guard = guard_of(piece)](std::span<const std::byte> zone) {
       return std::all_of(zone.begin(), zone.end(), [guard](std::byte b) { return b == guard; });
     };
     const std::span<const std::byte> all(host_);
     if (!whole(all.first(kGuardBytes))) return "wrote before the start of " + name(piece);
-    if (!whole(all.last(kGuardBytes))) return "wrote beyond the end of " + name(piece);
+    if (!whole(all.subspan(kGuardBytes + piece.bytes))) return "wrote beyond the end of " + name(piece);
     if (piece.kind == Piece::kInput && piece.bytes &&
         std::memcmp(host_.data() + kGuardBytes, inputs[piece.index].data(), piece.bytes) != 0)
       return "changed " + name(piece);

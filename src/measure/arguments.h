@@ -25,10 +25,12 @@ Fill fill_of(size_t round);
 
 class Arguments {
  public:
-  // Allocates everything and uploads parameter blocks; `facts` of the inputs. Errors: kOutOfMemory.
+  // Allocates everything and uploads parameter blocks; `facts` of the inputs. `fenced`: buffers end at
+  // unmapped memory instead of a guard zone, where the device offers it (Device::allocate_fenced); what is
+  // left up to the fence is guarded. Errors: kOutOfMemory.
   Arguments(backend::Device& device, backend::Stream& stream, const backend::ProgramPtr& program,
             const ir::Workload& workload, const artifact::LaunchPlan& launches,
-            const std::vector<ir::Fact>& facts);
+            const std::vector<ir::Fact>& facts, bool fenced = false);
 
   // Uploads inputs (index-aligned with graph.inputs), poisons outputs and temporaries, and writes all guard
   // zones anew.
@@ -56,14 +58,17 @@ class Arguments {
     size_t bytes;
     backend::BufferPtr buffer;
     backend::BufferSpan span() const { return {buffer, kGuardBytes, bytes}; }
+    size_t all_bytes() const { return buffer->bytes(); }  // with the zones before and after
   };
   std::byte guard_of(const Piece& piece) const;
   void write(const Piece& piece, const std::byte* data);
   void add(Piece::Kind kind, size_t index, DType dtype, std::vector<int64_t> shape, size_t bytes);
+  backend::BufferPtr allocate(size_t bytes);
   std::string name(const Piece& piece) const;
 
   backend::Device& device_;
   backend::Stream& stream_;
+  bool fenced_;
   std::vector<Piece> pieces_;  // in argument order
   std::vector<backend::BufferPtr>
       left_;  // former outputs: a kernel that kept an address may still write there

@@ -43,9 +43,14 @@ std::vector<Round> rounds_of(Gate gate, uint64_t seed, const ir::Graph& graph) {
 
 }  // namespace
 
+Phase first_launch_phase(const target::DeviceSpec& device) {
+  return device.api == target::Api::kOpenCL ? Phase::kBuild : Phase::kDevice;
+}
+
 CheckResult check(backend::Device& device, backend::Stream& stream, const backend::ProgramPtr& program,
                   const ir::Workload& workload, const artifact::LaunchPlan& launches, Oracle& oracle,
-                  Gate gate, uint64_t seed) {
+                  const CheckOptions& options) {
+  const auto [gate, seed, fences, entered] = options;
   CheckResult result;
   if (device.spec().api == target::Api::kNull) {
     result.ok = true;
@@ -53,16 +58,19 @@ CheckResult check(backend::Device& device, backend::Stream& stream, const backen
     result.reason = "null device, not verified";
     return result;
   }
-  Arguments arguments(device, stream, program, workload, launches, oracle.facts());
+  Arguments arguments(device, stream, program, workload, launches, oracle.facts(), fences);
   std::vector<bool> compared(workload.graph.outputs.size(), false);
   std::vector<Round> rounds = rounds_of(gate, seed, workload.graph);
   const size_t usual = rounds.size();
   for (size_t r = 0; r < rounds.size(); ++r) {
     const Round round = rounds[r];
     const Fill fill = fill_of(r);
-    arguments.prepare(oracle.inputs(round.kind, round.seed), fill);
+    const std::vector<ir::Tensor>& inputs = oracle.inputs(round.kind, round.seed);
+    if (entered) entered(r == 0 ? first_launch_phase(device.spec()) : Phase::kDevice);
+    arguments.prepare(inputs, fill);
     for (const backend::RecordedLaunch& launch : arguments.launches()) stream.launch(launch);
     stream.synchronize();
+    if (entered) entered(Phase::kHost);
     const Judgement j =
         judge(arguments, workload, oracle, round.kind, round.seed, fill.poison, gate == Gate::kFull);
     if (!j.reason.empty() || !(j.error * result.error_limit <= result.error * j.limit) ||

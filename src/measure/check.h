@@ -1,6 +1,7 @@
 // Is a candidate right? Compared with the float64 oracle on fresh inputs, with poisoned outputs and guard
 // zones.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -39,6 +40,21 @@ class Oracle {
 
 enum class Gate { kScreening, kFull };  // two kinds of input | all kinds and hidden seeds
 
+// Where a trial is, told as it goes on: each has a limit of its own where somebody watches.
+enum class Phase {
+  kBuild,   // compiling; for OpenCL up to the end of a kernel's first launch, since drivers compile there too
+  kDevice,  // launches that have not come back yet
+  kHost     // reading results, computing float64 answers
+};
+using PhaseListener = std::function<void(Phase)>;
+Phase first_launch_phase(const target::DeviceSpec& device);
+
+struct CheckOptions {
+  Gate gate = Gate::kScreening;
+  uint64_t seed = 1;
+  bool fences = false;    // buffers end at unmapped memory where the device offers it: a read beyond faults
+  PhaseListener entered;  // may be empty
+};
 struct CheckResult {
   bool ok = false;
   double error = 0, error_limit = 0;  // the worst output's
@@ -51,6 +67,6 @@ struct CheckResult {
 // error.
 CheckResult check(backend::Device& device, backend::Stream& stream, const backend::ProgramPtr& program,
                   const ir::Workload& workload, const artifact::LaunchPlan& launches, Oracle& oracle,
-                  Gate gate, uint64_t seed);
+                  const CheckOptions& options);
 
 }  // namespace thrice::measure

@@ -204,11 +204,19 @@ std::vector<TuningRecord> Store::all(const std::string& workload_prefix) const {
 std::optional<TuningRecord> Store::best(const std::string& workload, const std::string& environment,
                                         const std::string& shape) const {
   std::optional<TuningRecord> best;
-  for (TuningRecord& r : records(workload, environment)) {
+  std::vector<TuningRecord> here = records(workload, environment);
+  std::erase_if(here, [&](const TuningRecord& r) { return r.shape != shape; });
+  // What passed a trial and failed later, in a duel, is no winner.
+  const auto failed = [&](const TuningRecord& candidate) {
+    return std::any_of(here.begin(), here.end(), [&](const TuningRecord& r) {
+      return r.schedule == candidate.schedule && r.measurement.outcome != artifact::Outcome::kOk;
+    });
+  };
+  for (const TuningRecord& r : here) {
     const artifact::Measurement& m = r.measurement;
     const bool verified = m.error >= 0 && m.error <= m.error_limit;
-    if (r.shape != shape || m.outcome != artifact::Outcome::kOk || !verified || !(m.time_us > 0)) continue;
-    if (!best || m.time_us < best->measurement.time_us) best = std::move(r);
+    if (m.outcome != artifact::Outcome::kOk || !verified || !(m.time_us > 0)) continue;
+    if ((!best || m.time_us < best->measurement.time_us) && !failed(r)) best = r;
   }
   return best;
 }

@@ -101,7 +101,10 @@ class FamilyRunner {
     const auto allocate = [&](size_t bytes) {
       const size_t size =
           (std::max<size_t>(bytes, 1) + backend::kAlignment - 1) / backend::kAlignment * backend::kAlignment;
-      buffers.push_back({device_->allocate(size), 0, bytes});
+      // Where the device offers it, a read or write behind a buffer faults.
+      backend::BufferPtr buffer = device_->allocate_fenced(std::max<size_t>(bytes, 1));
+      if (!buffer) buffer = device_->allocate(size);
+      buffers.push_back({std::move(buffer), 0, bytes});
     };
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (ir::is_shape_input(w, i)) continue;

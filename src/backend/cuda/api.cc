@@ -43,10 +43,14 @@ bool open(Api& a, std::string& reason) {
       THRICE_CU_FIND(GraphAddChildGraphNode) && THRICE_CU_FIND(GraphExecChildGraphNodeSetParams) &&
       THRICE_CU_FIND(GraphInstantiateWithFlags) && THRICE_CU_FIND(GraphExecDestroy) &&
       THRICE_CU_FIND(GraphExecKernelNodeSetParams) && THRICE_CU_FIND(GraphLaunch);
+  const std::string lacking = library.missing();
+  a.has_virtual_memory = THRICE_CU_FIND(CtxSynchronize) && THRICE_CU_FIND(MemGetAllocationGranularity) &&
+                         THRICE_CU_FIND(MemAddressReserve) && THRICE_CU_FIND(MemAddressFree) &&
+                         THRICE_CU_FIND(MemCreate) && THRICE_CU_FIND(MemRelease) && THRICE_CU_FIND(MemMap) &&
+                         THRICE_CU_FIND(MemUnmap) && THRICE_CU_FIND(MemSetAccess);
 #undef THRICE_CU_FIND
   if (!all) {
-    reason = fmt::format("libcuda.so.1 has no {}: the NVIDIA driver is older than 525; update it",
-                         library.missing());
+    reason = fmt::format("libcuda.so.1 has no {}: the NVIDIA driver is older than 525; update it", lacking);
     return false;
   }
   int version = 0;

@@ -57,6 +57,23 @@ struct KernelNodeParams {
   void** extra;
 };
 
+// Physical memory and where it may be seen: the driver's structs of its virtual memory calls.
+struct MemLocation {
+  int type, id;  // 1 = a card
+};
+struct MemAllocationProp {
+  int type, handle_types;  // 1 = pinned; 0 = not to be exported
+  MemLocation location;
+  void* windows_metadata;
+  unsigned char compression, rdma;
+  unsigned short usage;
+  unsigned char reserved[4];
+};
+struct MemAccess {
+  MemLocation location;
+  int flags;  // 3 = read and write
+};
+
 struct Api {
   CUresult (*Init)(unsigned);
   CUresult (*DriverGetVersion)(int*);
@@ -106,6 +123,18 @@ struct Api {
   CUresult (*GraphExecKernelNodeSetParams)(CUgraphExec, CUgraphNode, const KernelNodeParams*);
   CUresult (*GraphExecChildGraphNodeSetParams)(CUgraphExec, CUgraphNode, CUgraph);
   CUresult (*GraphLaunch)(CUgraphExec, CUstream);
+
+  // Optional: nullptr where the driver lacks them.
+  CUresult (*CtxSynchronize)();
+  CUresult (*MemGetAllocationGranularity)(size_t*, const MemAllocationProp*, int);
+  CUresult (*MemAddressReserve)(CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long);
+  CUresult (*MemAddressFree)(CUdeviceptr, size_t);
+  CUresult (*MemCreate)(unsigned long long*, size_t, const MemAllocationProp*, unsigned long long);
+  CUresult (*MemRelease)(unsigned long long);
+  CUresult (*MemMap)(CUdeviceptr, size_t, size_t, unsigned long long, unsigned long long);
+  CUresult (*MemUnmap)(CUdeviceptr, size_t);
+  CUresult (*MemSetAccess)(CUdeviceptr, size_t, const MemAccess*, size_t);
+  bool has_virtual_memory = false;  // all of them
 
   // Throws when code is not success: kOutOfMemory, else kLaunchFailed; "<doing>: CUDA_ERROR_... (words)".
   void check(CUresult code, const std::string& doing) const;

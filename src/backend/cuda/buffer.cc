@@ -8,7 +8,7 @@ namespace {
 
 class CudaBuffer : public Buffer {
  public:
-  CudaBuffer(ContextPtr context, CUdeviceptr address, size_t bytes, bool owned)
+  CudaBuffer(ContextPtr context, CUdeviceptr address, size_t bytes, bool owned = false)
       : context_(std::move(context)), address_(address), bytes_(bytes), owned_(owned) {}
   ~CudaBuffer() override {
     if (!owned_ || context_->api.CtxPushCurrent_v2(context_->handle) != kCuSuccess) return;
@@ -26,7 +26,62 @@ class CudaBuffer : public Buffer {
   bool owned_;
 };
 
+// Physical memory at the beginning of a range of addresses that is one granule longer.
+class Fenced : public CudaBuffer {
+ public:
+  struct Range {
+    CUdeviceptr begin = 0;
+    size_t mapped = 0, reserved = 0;
+  };
+  Fenced(ContextPtr context, CUdeviceptr address, size_t bytes, const Range& range)
+      : CudaBuffer(context, address, bytes), context_(std::move(context)), range_(range) {}
+  ~Fenced() override {
+    if (context_->api.CtxPushCurrent_v2(context_->handle) != kCuSuccess) return;
+    context_->api.CtxSynchronize();  // unmapping does not wait for work that uses it
+    context_->api.MemUnmap(range_.begin, range_.mapped);
+    context_->api.MemAddressFree(range_.begin, range_.reserved);
+    CUcontext popped = nullptr;
+    context_->api.CtxPopCurrent_v2(&popped);
+  }
+
+ private:
+  ContextPtr context_;
+  Range range_;
+};
+
 }  // namespace
+
+BufferPtr allocate_fenced(const ContextPtr& context, size_t bytes) {
+  const Api& a = context->api;
+  if (!a.has_virtual_memory || bytes == 0) return nullptr;
+  const Use use(*context);
+  MemAllocationProp physical{};
+  physical.type = 1;
+  physical.location = {1, context->device};
+  size_t granule = 0;
+  if (a.MemGetAllocationGranularity(&granule, &physical, 0) != kCuSuccess || granule == 0) return nullptr;
+  const size_t held = (bytes + kFenceAlignment - 1) / kFenceAlignment * kFenceAlignment;
+  Fenced::Range range;
+  range.mapped = (held + granule - 1) / granule * granule;
+  range.reserved = range.mapped + granule;
+  if (a.MemAddressReserve(&range.begin, range.reserved, 0, 0, 0) != kCuSuccess) return nullptr;
+  unsigned long long handle = 0;
+  const CUresult created = a.MemCreate(&handle, range.mapped, &physical, 0);
+  CUresult code = created;
+  if (code == kCuSuccess) code = a.MemMap(range.begin, range.mapped, 0, handle, 0);
+  if (created == kCuSuccess) a.MemRelease(handle);  // the mapping keeps the memory
+  if (code == kCuSuccess) {
+    const MemAccess access{physical.location, 3};
+    code = a.MemSetAccess(range.begin, range.mapped, &access, 1);
+    if (code != kCuSuccess) a.MemUnmap(range.begin, range.mapped);
+  }
+  if (code != kCuSuccess) {
+    a.MemAddressFree(range.begin, range.reserved);
+    if (code != kCuOutOfMemory) return nullptr;
+    a.check(code, fmt::format("{}: allocating {} bytes before a fence", context->spec.id, bytes));
+  }
+  return std::make_shared<Fenced>(context, range.begin + range.mapped - held, held, range);
+}
 
 BufferPtr allocate(const ContextPtr& context, size_t bytes) {
   const Use use(*context);

@@ -77,11 +77,10 @@ class DeviceCompiler : public Compiler {
   artifact::KernelBinary compile(const artifact::KernelSource& source) override {
     artifact::KernelBinary binary = nvrtc_->compile(source);
     const auto program = cuda::load(context_, binary, source.kernels);
-    for (const CudaProgram::Kernel& kernel : program->kernels) {
-      binary.registers = std::max(binary.registers, kernel.registers);
-      binary.spill_bytes = std::max(binary.spill_bytes, kernel.spill_bytes);
-      binary.static_shared_bytes = std::max(binary.static_shared_bytes, kernel.static_shared_bytes);
-    }
+    const Program::Resources told = program->resources();
+    binary.registers = told.registers;
+    binary.spill_bytes = told.spill_bytes;
+    binary.static_shared_bytes = std::max(binary.static_shared_bytes, told.static_shared_bytes);
     return binary;
   }
 
@@ -95,6 +94,7 @@ class CudaDevice : public Device {
   explicit CudaDevice(ContextPtr context) : context_(std::move(context)), compiler_(context_) {}
   const target::DeviceSpec& spec() const override { return context_->spec; }
   BufferPtr allocate(size_t bytes) override { return cuda::allocate(context_, bytes); }
+  BufferPtr allocate_fenced(size_t bytes) override { return cuda::allocate_fenced(context_, bytes); }
   BufferPtr wrap(void* native, size_t bytes) override { return cuda::wrap(context_, native, bytes); }
   std::unique_ptr<Stream> make_stream(void* native) override { return cuda::make_stream(context_, native); }
   ProgramPtr load(const artifact::KernelBinary& binary, const std::vector<std::string>& kernels) override {

@@ -40,6 +40,16 @@ const CudaProgram::Kernel& CudaProgram::kernel(int index) const {
   return kernels[static_cast<size_t>(index)];
 }
 
+Program::Resources CudaProgram::resources() const {
+  Resources most;
+  for (const Kernel& kernel : kernels) {
+    most.registers = std::max(most.registers, kernel.registers);
+    most.spill_bytes = std::max(most.spill_bytes, kernel.spill_bytes);
+    most.static_shared_bytes = std::max(most.static_shared_bytes, kernel.static_shared_bytes);
+  }
+  return most;
+}
+
 std::shared_ptr<CudaProgram> load(const ContextPtr& context, const artifact::KernelBinary& binary,
                                   const std::vector<std::string>& names) {
   const Context& c = *context;

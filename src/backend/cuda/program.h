@@ -18,6 +18,7 @@ class CudaProgram : public Program {
     std::shared_ptr<const LibraryCall> call;  // in place of the handle
   };
   const Kernel& kernel(int index) const;  // throws kInternal out of range
+  Resources resources() const override;
   std::vector<Kernel> kernels;
 
  private:

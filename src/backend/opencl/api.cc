@@ -61,9 +61,10 @@ bool open(Api& a, std::string& reason) {
       THRICE_CL_FIND(CreateCommandQueue) && THRICE_CL_FIND(RetainCommandQueue) &&
       THRICE_CL_FIND(ReleaseCommandQueue) && THRICE_CL_FIND(CreateBuffer) &&
       THRICE_CL_FIND(CreateSubBuffer) && THRICE_CL_FIND(RetainMemObject) &&
-      THRICE_CL_FIND(ReleaseMemObject) && THRICE_CL_FIND(GetMemObjectInfo) &&
-      THRICE_CL_FIND(CreateProgramWithSource) && THRICE_CL_FIND(CreateProgramWithBinary) &&
-      THRICE_CL_FIND(BuildProgram) && THRICE_CL_FIND(GetProgramInfo) && THRICE_CL_FIND(GetProgramBuildInfo) &&
+      THRICE_CL_FIND(ReleaseMemObject) && THRICE_CL_FIND(SetMemObjectDestructorCallback) &&
+      THRICE_CL_FIND(GetMemObjectInfo) && THRICE_CL_FIND(CreateProgramWithSource) &&
+      THRICE_CL_FIND(CreateProgramWithBinary) && THRICE_CL_FIND(BuildProgram) &&
+      THRICE_CL_FIND(GetProgramInfo) && THRICE_CL_FIND(GetProgramBuildInfo) &&
       THRICE_CL_FIND(RetainProgram) && THRICE_CL_FIND(ReleaseProgram) && THRICE_CL_FIND(CreateKernel) &&
       THRICE_CL_FIND(GetKernelInfo) && THRICE_CL_FIND(GetKernelWorkGroupInfo) &&
       THRICE_CL_FIND(SetKernelArg) && THRICE_CL_FIND(ReleaseKernel) && THRICE_CL_FIND(EnqueueNDRangeKernel) &&

@@ -67,7 +67,7 @@ enum : cl_uint {
   kBufferCreateTypeRegion = 0x1220,
 };
 constexpr cl_bitfield kDeviceTypeCpu = 1 << 1, kDeviceTypeAll = 0xFFFFFFFF;
-constexpr cl_bitfield kMemReadWrite = 1 << 0;
+constexpr cl_bitfield kMemReadWrite = 1 << 0, kMemUseHostPtr = 1 << 3;
 constexpr cl_bitfield kQueueProfiling = 1 << 1;
 constexpr cl_bitfield kFpCorrectlyRoundedDivideSqrt = 1 << 7;
 constexpr cl_properties kContextPlatform = 0x1084;
@@ -92,6 +92,7 @@ struct Api {
   cl_mem (*CreateSubBuffer)(cl_mem, cl_bitfield, cl_uint, const void*, cl_int*);
   cl_int (*RetainMemObject)(cl_mem);
   cl_int (*ReleaseMemObject)(cl_mem);
+  cl_int (*SetMemObjectDestructorCallback)(cl_mem, void (*)(cl_mem, void*), void*);
   cl_int (*GetMemObjectInfo)(cl_mem, cl_uint, size_t, void*, size_t*);
   cl_program (*CreateProgramWithSource)(cl_context, cl_uint, const char**, const size_t*, cl_int*);
   cl_program (*CreateProgramWithBinary)(cl_context, cl_uint, const cl_device_id*, const size_t*,

@@ -1,6 +1,7 @@
 #include "backend/opencl/buffer.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <thrice/status.h>
 
 namespace thrice::backend::opencl {
@@ -45,6 +46,46 @@ BufferPtr allocate(const ContextPtr& context, size_t bytes) {
   if (code == kClOutOfResources || code == kClInvalidBufferSize) code = kClMemObjectAllocationFailure;
   check(code, fmt::format("{}: allocating {} bytes", context->spec.id, bytes));
   return std::make_shared<ClBuffer>(context, handle, bytes, held);
+}
+
+namespace {
+
+// Pages of a fenced buffer; the driver gives them back, since a kernel that still runs may hold the buffer.
+struct Pages {
+  void* begin;
+  size_t bytes;
+};
+void unmap(cl_mem, void* pages_pointer) {
+  auto* pages = static_cast<Pages*>(pages_pointer);
+  munmap(pages->begin, pages->bytes);
+  delete pages;
+}
+
+}  // namespace
+
+BufferPtr allocate_fenced(const ContextPtr& context, size_t bytes) {
+  constexpr size_t kPage = 4096;  // every x86-64
+  if (!context->spec.is_cpu) return nullptr;
+  const size_t held = (bytes + kFenceAlignment - 1) / kFenceAlignment * kFenceAlignment;
+  const size_t usable = (held + kPage - 1) / kPage * kPage;
+  void* begin = mmap(nullptr, usable + kPage, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (begin == MAP_FAILED)
+    throw Error(Code::kOutOfMemory, fmt::format("{}: allocating {} bytes", context->spec.id, bytes));
+  auto* pages = new Pages{begin, usable + kPage};
+  auto* at = static_cast<char*>(begin);
+  cl_int code = kClSuccess;
+  cl_mem handle = nullptr;
+  if (held > 0 && mprotect(at + usable, kPage, PROT_NONE) == 0)
+    handle = context->api.CreateBuffer(context->handle, kMemReadWrite | kMemUseHostPtr, held,
+                                       at + usable - held, &code);
+  if (!handle || code != kClSuccess ||
+      context->api.SetMemObjectDestructorCallback(handle, unmap, pages) != kClSuccess) {
+    if (handle && code == kClSuccess) context->api.ReleaseMemObject(handle);
+    unmap(nullptr, pages);
+    return nullptr;
+  }
+  return std::make_shared<ClBuffer>(context, handle, held, held);
 }
 
 BufferPtr wrap(const ContextPtr& context, void* native, size_t bytes) {

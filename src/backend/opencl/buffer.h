@@ -31,6 +31,8 @@ class ClBuffer : public Buffer {
 };
 
 BufferPtr allocate(const ContextPtr& context, size_t bytes);
+// CPU devices only, whose kernels read host memory where it lies: a page behind the buffer is protected.
+BufferPtr allocate_fenced(const ContextPtr& context, size_t bytes);
 BufferPtr wrap(const ContextPtr& context, void* native, size_t bytes);
 
 // The buffer behind a span after checking that the span lies inside it and is of OpenCL. Throws kInternal.

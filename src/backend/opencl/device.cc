@@ -101,6 +101,7 @@ class ClDeviceHandle : public Device {
   }
   const target::DeviceSpec& spec() const override { return context_->spec; }
   BufferPtr allocate(size_t bytes) override { return opencl::allocate(context_, bytes); }
+  BufferPtr allocate_fenced(size_t bytes) override { return opencl::allocate_fenced(context_, bytes); }
   BufferPtr wrap(void* native, size_t bytes) override { return opencl::wrap(context_, native, bytes); }
   std::unique_ptr<Stream> make_stream(void* native) override { return opencl::make_stream(context_, native); }
   ProgramPtr load(const artifact::KernelBinary& binary, const std::vector<std::string>& kernels) override {

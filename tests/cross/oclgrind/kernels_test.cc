@@ -158,7 +158,7 @@ TEST(Kernels, SmallCasesOfEveryFamilyThatMatches) {
           Oracle oracle(c.workload, ir::facts_at(c.workload.graph, bindings));
           const CheckResult r =
               check(*device, *stream, program, c.workload,
-                    family->launch(c.workload, schedule, oracle.facts()), oracle, Gate::kScreening, 11);
+                    family->launch(c.workload, schedule, oracle.facts()), oracle, {Gate::kScreening, 11});
           EXPECT_TRUE(r.ok) << r.reason;
           ++checked;
         }

@@ -31,7 +31,7 @@ class Check : public testing::Test {
     const auto program = device->load(device->compiler()->compile(source), source.kernels);
     Oracle oracle(workload, ir::facts_at(workload.graph, {{"s0", n}}));
     return check(*device, *stream, program, workload, family.launch(workload, schedule, oracle.facts()),
-                 oracle, gate, 3);
+                 oracle, {gate, 3});
   }
   void expect_wrong(const std::string& text, const std::string& reason) {
     const CheckResult r = run(text);

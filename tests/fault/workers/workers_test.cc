@@ -1,0 +1,267 @@
+// Would catch: a kernel that hangs, faults or kills and takes the run with it; an outcome that does not say
+// what happened; a worker that outlives its parent or falls to Ctrl-C; a search that ends, or ends wrong,
+// because of a fault; trials that mean something else in a worker than in the process.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/clock.h"
+#include "fault_family.h"
+#include "flow/tuning.h"
+#include "worker/runner.h"
+
+namespace thrice::worker {
+namespace {
+
+using artifact::Outcome;
+using test::Fault;
+using test::FaultFamily;
+
+std::vector<Fault> every_fault() {
+  std::vector<Fault> table;
+  for (int f = 0; f < test::kFaults; ++f) table.push_back(static_cast<Fault>(f));
+  return table;
+}
+
+RunnerOptions options() {
+  RunnerOptions o;
+  o.executable = THRICE_EXECUTABLE;
+  o.limits.build_s = 8;
+  o.limits.run_s = 3;
+  o.limits.first_run_s = 3;
+  return o;
+}
+
+// Sends a signal to the worker a moment after a trial has begun that runs long for it.
+class WithSignals : public measure::TrialPlace {
+ public:
+  explicit WithSignals(std::unique_ptr<Runner> runner) : runner(std::move(runner)) {}
+  measure::TrialResult run(const ir::Workload& workload, measure::Oracle& oracle,
+                           const measure::Job& job) override {
+    const Fault fault = test::fault_of(job.source.text);
+    std::thread killer;
+    if (fault == Fault::kAbort || fault == Fault::kKilled) {
+      runner->require_worker();
+      const pid_t pid = runner->pid();
+      const int signal = fault == Fault::kAbort ? SIGABRT : SIGKILL;
+      killer = std::thread([pid, signal] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(700));
+        if (pid > 1) ::kill(pid, signal);
+        // LLVM returns from the first SIGABRT of another process and restores the default.
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        if (pid > 1 && signal == SIGABRT) ::kill(pid, signal);
+      });
+    }
+    measure::TrialResult result = runner->run(workload, oracle, job);
+    if (killer.joinable()) killer.join();
+    return result;
+  }
+  std::vector<measure::Timing> compare(const ir::Workload& workload, measure::Oracle& oracle,
+                                       const std::vector<measure::Contender>& contenders,
+                                       const measure::TimingOptions& timing) override {
+    return runner->compare(workload, oracle, contenders, timing);
+  }
+  std::string lost() const override { return runner->lost(); }
+  std::unique_ptr<Runner> runner;
+};
+
+class Workers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const auto& r : backend::list_backends())
+      if (r.name == "opencl" && r.available && r.devices[0].is_cpu) device = backend::open_device("opencl:0");
+    if (!device) GTEST_SKIP() << "skipped: no OpenCL device on the CPU";
+    cache = std::make_shared<jit::KernelCache>(device, "");
+    auto owned = std::make_unique<WithSignals>(std::make_unique<Runner>(device, cache, options()));
+    worker = owned->runner.get();
+    runner = std::make_unique<measure::TrialRunner>(device, std::move(owned));
+    oracle = std::make_unique<measure::Oracle>(workload, ir::facts_at(workload.graph, {{"s0", 4000}}));
+  }
+  measure::TrialResult run(Fault fault) {
+    return runner->run(workload, family, FaultFamily::schedule(static_cast<int64_t>(fault)), *oracle, {});
+  }
+  void expect(Fault fault, Outcome outcome, const std::string& words) {
+    const double begin = monotonic_us();
+    const measure::TrialResult r = run(fault);
+    const double seconds = (monotonic_us() - begin) * 1e-6;
+    EXPECT_EQ(r.measurement.outcome, outcome) << fault_name(fault) << ": " << r.measurement.message;
+    EXPECT_NE(r.measurement.message.find(words), std::string::npos)
+        << fault_name(fault) << ": " << r.measurement.message;
+    EXPECT_LE(seconds, (outcome == Outcome::kTimedOut ? options().limits.build_s : 0) + 10)
+        << fault_name(fault);
+    const measure::TrialResult after = run(Fault::kNone);
+    EXPECT_EQ(after.measurement.outcome, Outcome::kOk)
+        << "after " << fault_name(fault) << ": " << after.measurement.message;
+  }
+
+  backend::DevicePtr device;
+  std::shared_ptr<jit::KernelCache> cache;
+  Runner* worker = nullptr;
+  std::unique_ptr<measure::TrialRunner> runner;
+  ir::Workload workload = test::unary_workload(ir::Op::relu);
+  FaultFamily family{every_fault()};
+  std::unique_ptr<measure::Oracle> oracle;
+};
+
+TEST_F(Workers, ATrialSaysTheSameAsInTheProcess) {
+  measure::TrialRunner here(device, cache);
+  const artifact::Schedule schedule = FaultFamily::schedule(0);
+  for (const measure::Gate gate : {measure::Gate::kScreening, measure::Gate::kFull}) {
+    measure::TrialOptions how;
+    how.gate = gate;
+    const measure::TrialResult a = here.run(workload, family, schedule, *oracle, how);
+    const measure::TrialResult b = runner->run(workload, family, schedule, *oracle, how);
+    EXPECT_EQ(b.measurement.outcome, Outcome::kOk) << b.measurement.message;
+    EXPECT_EQ(a.measurement.error, b.measurement.error);
+    EXPECT_EQ(a.measurement.error_limit, b.measurement.error_limit);
+    EXPECT_EQ(a.source_key, b.source_key);
+    EXPECT_GT(b.measurement.time_us, 0);
+    EXPECT_GT(b.cost.check, 0);
+  }
+  for (const Fault fault : {Fault::kNoCompile, Fault::kWrong, Fault::kOutOfMemory}) {
+    const artifact::Schedule bad = FaultFamily::schedule(static_cast<int64_t>(fault));
+    const measure::TrialResult a = here.run(workload, family, bad, *oracle, {});
+    const measure::TrialResult b = runner->run(workload, family, bad, *oracle, {});
+    EXPECT_EQ(a.measurement.outcome, b.measurement.outcome) << fault_name(fault);
+    EXPECT_EQ(a.failure, b.failure);
+    EXPECT_FALSE(b.measurement.message.empty());
+  }
+  EXPECT_EQ(worker->faults(), 0);
+  EXPECT_EQ(
+      here.run(workload, family, FaultFamily::schedule(static_cast<int64_t>(Fault::kReadBeyond)), *oracle, {})
+          .measurement.outcome,
+      Outcome::kOk)
+      << "guard zones do not show a read without effect";
+  const auto timings =
+      runner->compare(workload, family, {FaultFamily::schedule(0), FaultFamily::schedule(0)}, *oracle, {});
+  ASSERT_EQ(timings.size(), 2u);
+  EXPECT_GT(timings[1].median_us, 0);
+}
+
+TEST_F(Workers, EachFaultHasItsOutcomeAndTheNextTrialRuns) {
+  expect(Fault::kIllegalAddress, Outcome::kLaunchFailed, "signal 11");
+  expect(Fault::kStackOverflow, Outcome::kLaunchFailed, "signal 11");
+  expect(Fault::kOutOfMemory, Outcome::kOutOfMemory, " bytes");
+  expect(Fault::kReadBeyond, Outcome::kLaunchFailed, "signal 11");
+  expect(Fault::kAbort, Outcome::kLaunchFailed, "signal 6");
+  expect(Fault::kKilled, Outcome::kLaunchFailed, "signal 9");
+  expect(Fault::kHang, Outcome::kTimedOut, "killed after 8 s");
+  EXPECT_EQ(worker->faults(), 6);
+  EXPECT_EQ(worker->probes(), 6) << "each fault is followed by an honest kernel";
+  EXPECT_TRUE(runner->place().lost().empty());
+}
+
+TEST_F(Workers, CtrlCDoesNotReachAWorker) {
+  EXPECT_EQ(run(Fault::kNone).measurement.outcome, Outcome::kOk);
+  const pid_t pid = worker->pid();
+  ASSERT_GT(pid, 1);
+  ::kill(pid, SIGINT);
+  ::kill(pid, SIGTERM);
+  EXPECT_EQ(run(Fault::kNone).measurement.outcome, Outcome::kOk);
+  EXPECT_EQ(worker->pid(), pid);
+}
+
+TEST_F(Workers, TwoFailedProbesEndIt) {
+  RunnerOptions broken = options();
+  broken.executable = "/bin/false";
+  measure::TrialRunner none(device, std::make_unique<Runner>(device, cache, broken));
+  EXPECT_THROW(none.run(workload, family, FaultFamily::schedule(0), *oracle, {}), Error);
+  EXPECT_NE(none.place().lost().find("exit code 1"), std::string::npos) << none.place().lost();
+}
+
+TEST_F(Workers, ASearchGoesThroughFaultsToTheBest) {
+  const std::string folder = ::testing::TempDir() + "/workers_test";
+  std::filesystem::remove_all(folder);
+  std::vector<Fault> table(14, Fault::kNone);
+  table[3] = table[10] = Fault::kIllegalAddress;
+  table[5] = Fault::kOutOfMemory;
+  table[7] = Fault::kKilled;
+  table[8] = Fault::kWrong;
+  const FaultFamily mixed(table);
+  plan::PlannedWorkload planned;
+  planned.workload = workload;
+  planned.family = &mixed;
+  planned.facts = oracle->facts();
+  planned.schedule = FaultFamily::schedule(0);
+  planned.uses = {"Relu_7"};
+  flow::Settings settings;
+  settings.agent = "random";
+  store::Store store(folder + "/store.sqlite");
+  const flow::Listener listener;
+  std::map<std::string, flow::Tuned> results;
+  int64_t trials = 0;
+  flow::TuningContext context;
+  context.device = device;
+  context.runner = runner.get();
+  context.store = &store;
+  context.environment = store.put_environment("{}");
+  context.settings = &settings;
+  context.listener = &listener;
+  context.results = &results;
+  context.trials = &trials;
+  const std::map<std::string, plan::PlannedWorkload> workloads{{workload.hash, planned}};
+  flow::measure_defaults(context, workloads, "build and check");
+  flow::tune(context, workloads, 1e300);
+  EXPECT_GE(trials, 12);
+  const flow::Tuned& tuned = results.at(workload.hash);
+  EXPECT_EQ(mixed.fault(tuned.schedule), Fault::kNone);
+  std::vector<std::string> notes;
+  flow::confirm(context, workloads, notes);
+  EXPECT_TRUE(notes.empty()) << notes[0];
+  int faults = 0;
+  for (const auto& r : store.all())
+    if (mixed.fault(r.schedule) == Fault::kIllegalAddress || mixed.fault(r.schedule) == Fault::kKilled) {
+      ++faults;
+      EXPECT_EQ(r.measurement.outcome, Outcome::kLaunchFailed);
+      EXPECT_NE(r.measurement.message.find("quarantined"), std::string::npos) << r.measurement.message;
+    }
+  EXPECT_EQ(worker->faults(), faults);
+  EXPECT_GE(faults, 2);
+  const int64_t rows = store.size();
+  flow::tune(context, workloads, 1e300);  // what is known is not tried again
+  EXPECT_LE(store.size() - rows, 4);
+  EXPECT_EQ(worker->faults(), faults);
+}
+
+bool runs(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(stat, text);
+  const size_t state = text.rfind(')');
+  return state != std::string::npos && text.size() > state + 2 && text[state + 2] != 'Z';
+}
+
+TEST_F(Workers, AKilledParentLeavesNoOrphan) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  // The parent to be killed is a process of its own, which starts its driver after the fork.
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    Child child(THRICE_EXECUTABLE, {"worker", "--device", "null:0"}, 0);
+    Message hello;
+    child.channel().receive(hello, 1e300);
+    const pid_t pid = child.pid();
+    if (::write(ends[1], &pid, sizeof(pid)) != sizeof(pid)) ::_exit(1);
+    ::pause();
+    ::_exit(0);
+  }
+  pid_t pid = -1;
+  ASSERT_EQ(::read(ends[0], &pid, sizeof(pid)), static_cast<ssize_t>(sizeof(pid)));
+  EXPECT_TRUE(runs(pid));
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  const double begin = monotonic_us();
+  while (runs(pid) && monotonic_us() - begin < 5e6) ::usleep(20000);
+  EXPECT_FALSE(runs(pid)) << "worker " << pid << " outlived its parent";
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+}  // namespace
+}  // namespace thrice::worker

@@ -1,0 +1,137 @@
+// Would catch: a search whose choice is decided by the noise of its measurements: two runs from cold on the
+// same device must choose the same schedules, or ones within 1% of each other.
+#include <gtest/gtest.h>
+#include <thrice/status.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/rng.h"
+#include "flow/search.h"
+
+namespace thrice::flow {
+namespace {
+
+using artifact::Measurement;
+using artifact::Schedule;
+
+constexpr int kWorkloads = 40;
+constexpr int64_t kTrialsEach = 40;
+constexpr double kTrialNoise = 0.03, kDuelNoise = 0.004;  // as CPU devices show; a duel takes many samples
+
+// Nothing but a space of 6 x 6 x 4.
+class Space : public family::Family {
+ public:
+  std::string_view name() const override { return "space"; }
+  family::Refusal match(const ir::Workload&) const override { return {}; }
+  Schedule default_schedule(const ir::Workload&, const std::vector<ir::Fact>&,
+                            const target::DeviceSpec&) const override {
+    return {"space", "only", {{"a", 2}, {"b", 3}, {"c", 0}}};
+  }
+  artifact::ScheduleSpace space(const ir::Workload&, const std::vector<ir::Fact>&,
+                                const target::DeviceSpec&) const override {
+    artifact::ScheduleSpace s;
+    s.tactics = {
+        {"space", "only", {{"a", {0, 1, 2, 3, 4, 5}}, {"b", {0, 1, 2, 3, 4, 5}}, {"c", {0, 1, 2, 3}}}}};
+    return s;
+  }
+  family::Refusal illegal(const ir::Workload&, const Schedule&, const target::DeviceSpec&) const override {
+    return {};
+  }
+  family::ProgramText emit(const ir::Workload&, const Schedule&, const target::DeviceSpec&) const override {
+    throw Error(Code::kInternal, "no text");
+  }
+  artifact::LaunchPlan launch(const ir::Workload&, const Schedule&,
+                              const std::vector<ir::Fact>&) const override {
+    throw Error(Code::kInternal, "no launches");
+  }
+};
+
+// A bowl with steps: each workload's optimum lies elsewhere, and neighbours are a few percent apart.
+double true_us(size_t work, const Schedule& s) {
+  Rng place(1000 + work);
+  double us = 50 + static_cast<double>(place.below(1000));
+  for (const auto& [name, value] : s.values) {
+    const double best = static_cast<double>(place.below(name == "c" ? 4 : 6));
+    us *= 1 + 0.07 * std::abs(static_cast<double>(value) - best) + 0.01 * static_cast<double>(value % 2);
+  }
+  return us;
+}
+
+class Noisy : public TrialSource {
+ public:
+  Noisy(uint64_t seed, int64_t& trials) : rng_(seed), trials_(trials) {}
+  bool ready(const Progress&) override { return true; }
+  std::optional<std::string> refuse(size_t, const Schedule&) override { return {}; }
+  Measurement measure(size_t work, const Schedule& s, double) override {
+    ++trials_;
+    Measurement m;
+    m.outcome = artifact::Outcome::kOk;
+    m.time_us = true_us(work, s) * (1 + kTrialNoise * noise());
+    m.spread_us = 0.7 * kTrialNoise * m.time_us;
+    m.samples = 5;
+    m.error = 0;
+    m.error_limit = 1;
+    return m;
+  }
+  std::array<measure::Timing, 2> duel(size_t work, const Schedule& best, const Schedule& other) override {
+    const auto timing = [&](const Schedule& s) {
+      const double us = true_us(work, s) * (1 + kDuelNoise * noise());
+      return measure::Timing{us, 0.7 * kDuelNoise * us, 25};
+    };
+    return {timing(best), timing(other)};
+  }
+
+ private:
+  // Mostly small, now and then an interruption.
+  double noise() {
+    double sum = 0;
+    for (int i = 0; i < 4; ++i) sum += static_cast<double>(rng_.below(2001)) / 1000 - 1;
+    return rng_.below(200) == 0 ? 5 + sum : sum / 1.2;
+  }
+  Rng rng_;
+  int64_t& trials_;
+};
+
+std::vector<Schedule> tune_from_cold(uint64_t noise_seed) {
+  const Space family;
+  const ir::Workload nothing;
+  const target::DeviceSpec device;
+  int64_t trials = 0;
+  Noisy source(noise_seed, trials);
+  std::vector<Tuned> tuned(kWorkloads);
+  std::vector<Searched> works;
+  for (size_t w = 0; w < kWorkloads; ++w) {
+    tuned[w].schedule = family.default_schedule(nothing, {}, device);
+    tuned[w].by_default = tuned[w].best = source.measure(w, tuned[w].schedule, 0);
+    Searched& work = works.emplace_back();
+    work.name = "w" + std::to_string(w);
+    work.tuned = &tuned[w];
+    work.space = std::make_unique<tune::LegalSpace>(nothing, family, std::vector<ir::Fact>(), device);
+    work.agent = tune::make_agent("greedy", *work.space, 1 + w);
+    work.agent->tell({tuned[w].schedule, tuned[w].by_default});
+  }
+  search(works, source, {&trials, kWorkloads * kTrialsEach, std::numeric_limits<double>::infinity()}, {});
+  std::vector<Schedule> chosen;
+  for (const Tuned& t : tuned) chosen.push_back(t.schedule);
+  return chosen;
+}
+
+TEST(Choice, TwoColdRunsAgree) {
+  const std::vector<Schedule> first = tune_from_cold(1);
+  for (const uint64_t other : {2, 3, 4}) {
+    const std::vector<Schedule> second = tune_from_cold(other);
+    int near = 0;
+    std::string apart;
+    for (size_t w = 0; w < first.size(); ++w) {
+      const double a = true_us(w, first[w]), b = true_us(w, second[w]);
+      const bool same = first[w] == second[w] || std::abs(a - b) <= 0.01 * std::min(a, b);
+      near += same;
+      if (!same) apart += first[w].str() + " | " + second[w].str() + "\n";
+    }
+    EXPECT_GE(near, kWorkloads * 95 / 100) << "noise " << other << "\n" << apart;
+  }
+}
+
+}  // namespace
+}  // namespace thrice::flow
