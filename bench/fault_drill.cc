@@ -173,12 +173,15 @@ int drill(const std::string& device_id, int64_t most, const worker::Limits& limi
 
   const double begin = monotonic_us();
   flow::measure_defaults(context, workloads, "build and check");
-  const int64_t free_before = device->free_memory_bytes();  // with one worker alive
+  runner.stop();
+  const int64_t free_before = device->free_memory_bytes();  // without a worker
   flow::tune(context, workloads, 1e300);
   std::vector<std::string> notes;
   flow::confirm(context, workloads, notes);
   const double seconds = (monotonic_us() - begin) * 1e-6;
-  runner.require_worker();
+  runner.require_worker();  // the device still serves a fresh one
+  runner.stop();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
   const int64_t free_after = device->free_memory_bytes();
 
   const flow::Tuned& tuned = results.at(planned.workload.hash);

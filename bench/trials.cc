@@ -7,6 +7,7 @@
 // builds anew. --repeat N: the product is tuned N times from cold with --budget trials each, then all that
 // was chosen is timed interleaved: regret is a choice's time over the best choice's, less one.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,7 +51,7 @@ ir::Workload make_workload(int64_t m, int64_t n, int64_t k) {
   return ir::extract(g, ir::make_region(g, {0}));
 }
 
-// The products' family with a line of its own in each text, so that no cache knows a pass's kernels.
+// The products' family with a function of its own in each text, so that no cache knows a pass's kernels.
 class Salted : public family::Family {
  public:
   explicit Salted(std::string salt) : salt_(std::move(salt)) {}
@@ -71,7 +72,8 @@ class Salted : public family::Family {
   family::ProgramText emit(const ir::Workload& w, const Schedule& s,
                            const target::DeviceSpec& d) const override {
     family::ProgramText text = inner_.emit(w, s, d);
-    if (text.text.find("TH_KERNEL") != std::string::npos) text.text += "// " + salt_ + "\n";
+    if (text.text.find("TH_KERNEL") != std::string::npos)
+      text.text += fmt::format("TH_FN int salt_{}(int x) {{ return x; }}\n", salt_);
     return text;
   }
   artifact::LaunchPlan launch(const ir::Workload& w, const Schedule& s,
@@ -105,7 +107,7 @@ class Bench {
     double seconds[2] = {0, 0};
     for (int pass = 0; pass < passes; ++pass)
       for (const bool in_worker : {false, true}) {
-        all.push_back(one_pass(schedules, in_worker, fmt::format("{} {} {}", ::getpid(), pass, in_worker)));
+        all.push_back(one_pass(schedules, in_worker, fmt::format("{}_{}_{:d}", ::getpid(), pass, in_worker)));
         seconds[in_worker] += all.back()["seconds"].get<double>();
         std::cerr << all.back().dump() << "\n";
       }
@@ -202,6 +204,18 @@ class Bench {
     return p;
   }
 
+  // Of this process and of the workers that have ended; what a busy machine does not lengthen much.
+  static double cpu_seconds() {
+    double seconds = 0;
+    for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+      rusage used{};
+      getrusage(who, &used);
+      seconds += static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                 static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
+    }
+    return seconds;
+  }
+
   json one_pass(const std::vector<Schedule>& schedules, bool in_worker, const std::string& salt) {
     const Salted family(salt);
     const auto cache = std::make_shared<jit::KernelCache>(device_, folder_ + "/" + salt);
@@ -210,7 +224,9 @@ class Bench {
       place = std::make_unique<worker::Runner>(device_, cache, worker::RunnerOptions{});
     else
       place = measure::place_here(device_, cache);
-    measure::TrialRunner runner(device_, std::move(place));
+    const double cpu_begin = cpu_seconds();
+    auto owned = std::make_unique<measure::TrialRunner>(device_, std::move(place));
+    measure::TrialRunner& runner = *owned;
     measure::Oracle oracle(workload_, facts_);
     measure::TrialCost cost;
     std::map<std::string, int> outcomes;
@@ -237,10 +253,13 @@ class Bench {
       if (i == 0) first_s = (monotonic_us() - begin) * 1e-6;
     }
     const double seconds = (monotonic_us() - begin) * 1e-6;
+    owned.reset();  // its worker's processor time is counted when it has ended
+    const double cpu = cpu_seconds() - cpu_begin;
     const double told = (cost.build + cost.check + cost.timing + cost.after) * 1e-3;
     return {{"where", in_worker ? "worker" : "in process"},
             {"seconds", seconds},
             {"trials_a_second", static_cast<double>(schedules.size()) / seconds},
+            {"processor_seconds", cpu},
             {"first_trial_s", first_s},
             {"best_us", best_us},
             {"outcomes", outcomes},
@@ -283,7 +302,10 @@ int main(int argc, char** argv) {
   }
   try {
     Bench bench(device, make_workload(m, n, k));
-    json report = {{"device", bench.spec().name},
+    double load[3] = {-1, -1, -1};
+    ::getloadavg(load, 3);
+    json report = {{"load_average_at_start", load[0]},
+                   {"device", bench.spec().name},
                    {"driver", bench.spec().driver},
                    {"command", command},
                    {"unix_time", unix_time()},

@@ -134,7 +134,9 @@ class PlaceHere : public TrialPlace {
       executes.emplace_back([this, replay = replays.back().get()] { stream_->replay(*replay); });
     }
     enter(Phase::kDevice);
-    return time_interleaved(*device_, *stream_, executes, options);
+    TimingOptions timing = options;
+    timing.throttled = options_.throttled;
+    return time_interleaved(*device_, *stream_, executes, timing);
   }
 
  private:
@@ -198,6 +200,7 @@ void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job&
   launch_once(*stream_, arguments);
   const auto replay = stream_->record(arguments.launches(false));
   TimingOptions timing = options.timing;
+  timing.throttled = options_.throttled;
   if (options.give_up_us > 0) timing.give_up_us = options.give_up_us;
   const Timing timed = [&] {
     const Spent spent(result.cost.timing);
@@ -219,6 +222,7 @@ void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job&
   m.time_us = timed.median_us;
   m.spread_us = timed.spread_us;
   m.samples = timed.samples;
+  if (timed.throttled) m.message = "timed below full clocks, the spread is doubled";
   m.outcome = Outcome::kOk;
   result.failure = Code::kOk;
 }

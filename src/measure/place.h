@@ -72,8 +72,9 @@ class TrialPlace {
 
 // In this process. One thread at a time; own stream and buffers.
 struct PlaceOptions {
-  PhaseListener entered;  // told where the trial is; may be empty
-  bool fences = false;    // check with buffers that end at unmapped memory, where the device offers it
+  PhaseListener entered;            // told where the trial is; may be empty
+  std::function<bool()> throttled;  // TimingOptions::throttled of every timing; may be empty
+  bool fences = false;  // check with buffers that end at unmapped memory, where the device offers it
 };
 std::unique_ptr<TrialPlace> place_here(backend::DevicePtr device, std::shared_ptr<jit::KernelCache> cache,
                                        const PlaceOptions& options = {});

@@ -32,8 +32,26 @@ struct Candidate {
   const std::function<void()>* execute;
   int batch = 1;
   int wanted = kLeastSamples;
-  std::vector<double> samples;
+  std::vector<double> samples;    // at full clocks
+  std::vector<double> throttled;  // the others
+
+  void add(double us, const TimingOptions& options) {
+    (options.throttled && options.throttled() ? throttled : samples).push_back(us);
+  }
+  int taken() const { return static_cast<int>(samples.size() + throttled.size()); }
+  bool complete() const { return static_cast<int>(samples.size()) >= wanted || taken() >= 2 * wanted; }
 };
+
+Timing summarize(const Candidate& candidate) {
+  if (static_cast<int>(candidate.samples.size()) >= kLeastSamples || candidate.throttled.empty())
+    return summarize(candidate.samples);
+  std::vector<double> all = candidate.samples;
+  all.insert(all.end(), candidate.throttled.begin(), candidate.throttled.end());
+  Timing timing = summarize(all);
+  timing.spread_us *= 2;
+  timing.throttled = true;
+  return timing;
+}
 
 class Clock {
  public:
@@ -89,11 +107,12 @@ Timing time_one(backend::Device& device, backend::Stream& stream, const std::fun
                 const TimingOptions& options) {
   Clock clock(device, stream);
   Candidate candidate = prepare(clock, stream, execute, options);
-  while (static_cast<int>(candidate.samples.size()) < candidate.wanted) {
-    candidate.samples.push_back(clock.sample(execute, candidate.batch));
-    if (options.give_up_us > 0 && candidate.samples[0] > options.give_up_us) break;
+  while (!candidate.complete()) {
+    const double us = clock.sample(execute, candidate.batch);
+    candidate.add(us, options);
+    if (options.give_up_us > 0 && candidate.taken() == 1 && us > options.give_up_us) break;
   }
-  return summarize(candidate.samples);
+  return summarize(candidate);
 }
 
 std::vector<Timing> time_interleaved(backend::Device& device, backend::Stream& stream,
@@ -107,12 +126,11 @@ std::vector<Timing> time_interleaved(backend::Device& device, backend::Stream& s
     rounds = std::max(rounds, candidates.back().wanted);
   }
   // Slow candidates sit out later rounds; they were sampled in the first ones beside all others.
-  for (int round = 0; round < rounds; ++round)
+  for (int round = 0; round < 2 * rounds; ++round)
     for (Candidate& candidate : candidates)
-      if (round < candidate.wanted)
-        candidate.samples.push_back(clock.sample(*candidate.execute, candidate.batch));
+      if (!candidate.complete()) candidate.add(clock.sample(*candidate.execute, candidate.batch), options);
   std::vector<Timing> timings;
-  for (const Candidate& candidate : candidates) timings.push_back(summarize(candidate.samples));
+  for (const Candidate& candidate : candidates) timings.push_back(summarize(candidate));
   return timings;
 }
 

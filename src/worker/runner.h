@@ -40,6 +40,8 @@ class Runner : public measure::TrialPlace {
   // Starts one where none runs, and probes it after a fault. Throws kLaunchFailed where that fails twice:
   // lost() then says why.
   void require_worker();
+  // Ends the worker; the next trial starts another.
+  void stop() { child_.reset(); }
   pid_t pid() const { return child_ ? child_->pid() : -1; }  // -1: none runs now
   int64_t faults() const { return faults_; }                 // candidates that cost a worker
   int64_t probes() const { return probes_; }                 // honest kernels run in fresh workers

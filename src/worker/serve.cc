@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <new>
 
 #include "backend/backend.h"
+#include "hardware/sampler.h"
 #include "jit/cache_entry.h"
 #include "worker/child.h"
 
@@ -31,7 +33,7 @@ class TrialServer {
         place_(measure::place_here(
             device_, std::make_shared<jit::KernelCache>(device_, options.kernels),
             {[this](measure::Phase phase) { say(channel_, Kind::kEntered, write_phase(phase)); },
-             options.fences})) {
+             throttle_hook(), options.fences})) {
     say(channel_, Kind::kHello, write_text(device_->spec().key()));
   }
 
@@ -88,6 +90,20 @@ class TrialServer {
               place_->compare(entry->known.workload, entry->oracle, request.contenders, request.options)));
   }
 
+  // Cards only: whether clocks are held down now. A power cap is none: a busy card lives with it, and the
+  // model will run under it too.
+  std::function<bool()> throttle_hook() {
+    if (device_->spec().api != target::Api::kCuda) return {};
+    sampler_ = std::make_unique<hardware::Sampler>(hardware::system_source());
+    return [this] {
+      for (const hardware::DeviceState& state : sampler_->latest().devices)
+        if (state.id == device_->spec().id)
+          return std::any_of(state.throttle_reasons.begin(), state.throttle_reasons.end(),
+                             [](const std::string& reason) { return reason != "power cap"; });
+      return false;
+    };
+  }
+
   // After some faults a driver refuses every further call of the process.
   bool device_answers() {
     try {
@@ -103,6 +119,7 @@ class TrialServer {
 
   Channel& channel_;
   backend::DevicePtr device_;
+  std::unique_ptr<hardware::Sampler> sampler_;
   std::unique_ptr<measure::TrialPlace> place_;
   std::deque<std::unique_ptr<Entry>> entries_;
 };

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "codegen/generate.h"
 #include "fault_family.h"
 #include "flow/tuning.h"
 #include "worker/runner.h"
@@ -261,6 +262,47 @@ TEST_F(Workers, AKilledParentLeavesNoOrphan) {
   EXPECT_FALSE(runs(pid)) << "worker " << pid << " outlived its parent";
   ::close(ends[0]);
   ::close(ends[1]);
+}
+
+// CUDA texts of the drill build too, in as many processes as are asked for.
+TEST(Builders, BuildAheadAndSayWhatFails) {
+  std::string version;
+  try {
+    version = backend::cross_compiler("sm_90a")->version();
+  } catch (const Error& error) {
+    GTEST_SKIP() << "skipped: " << error.what();
+  }
+  Builders builders(THRICE_EXECUTABLE, "sm_90a", version, 2, options().limits);
+  const ir::Workload workload = test::unary_workload(ir::Op::relu);
+  const FaultFamily family(every_fault());
+  target::DeviceSpec spec;
+  spec.api = target::Api::kCuda;
+  std::vector<artifact::KernelSource> sources;
+  for (int f = 0; f < test::kFaults; ++f)
+    sources.push_back(
+        codegen::generate(workload, family, FaultFamily::schedule(f), spec, artifact::Language::kCuda));
+  for (const auto& source : sources) builders.submit(source);
+  int built_ahead = 0;
+  for (int f = 0; f < test::kFaults; ++f) {
+    const auto built = builders.take(sources[static_cast<size_t>(f)].key);
+    if (!built) continue;  // not begun yet: it is the caller's to build
+    ++built_ahead;
+    const bool builds = static_cast<Fault>(f) != Fault::kNoCompile;
+    EXPECT_EQ(built->binary.has_value(), builds)
+        << test::fault_name(static_cast<Fault>(f)) << ": " << built->message;
+    EXPECT_EQ(built->code, builds ? Code::kOk : Code::kCompileFailed);
+    EXPECT_TRUE(!builds || !built->binary->bytes.empty());
+  }
+  EXPECT_GE(built_ahead, 2);
+  for (const auto& source : sources) {  // one at a time: none is left out
+    builders.submit(source);
+    const auto built = builders.take(source.key);
+    ASSERT_TRUE(built.has_value());
+    EXPECT_EQ(built->binary.has_value(), test::fault_of(source.text) != Fault::kNoCompile) << built->message;
+  }
+  Builders other(THRICE_EXECUTABLE, "sm_90a", "another version", 1, options().limits);
+  other.submit(sources[0]);
+  EXPECT_FALSE(other.take(sources[0].key).has_value()) << "a builder with another compiler was believed";
 }
 
 }  // namespace

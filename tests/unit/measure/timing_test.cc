@@ -56,6 +56,31 @@ TEST_F(TimingTest, SlowWorkGetsFewSamplesAndGivesUp) {
             1);
 }
 
+TEST_F(TimingTest, ThrottledSamplesAreTakenAgainAndCountOnlyWhereNothingElseDoes) {
+  bool low = false;  // every second sample, at a hundredth of the clock
+  TimingOptions options;
+  options.throttled = [&] {
+    const bool was = low;
+    low = !low;
+    return was;
+  };
+  const auto work = [&] { spin(low ? 20000 : 200); };
+  options.min_batch_us = 1;
+  options.max_total_us = 20000;
+  const Timing some = time_one(*device, *stream, work, options);
+  EXPECT_FALSE(some.throttled);
+  EXPECT_LT(some.median_us, 10000) << "only samples at full clocks count";
+  EXPECT_GE(some.samples, 3);
+
+  low = false;
+  int asked = 0;
+  options.throttled = [&] { return ++asked > 0; };
+  const Timing none = time_one(*device, *stream, work, options);
+  EXPECT_TRUE(none.throttled);
+  EXPECT_LE(none.samples, 2 * 25) << "retries are bounded";
+  EXPECT_EQ(none.samples, asked);
+}
+
 TEST_F(TimingTest, CandidatesAreInterleaved) {
   std::string order;
   TimingOptions options;
