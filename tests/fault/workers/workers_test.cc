@@ -230,6 +230,35 @@ TEST_F(Workers, ASearchGoesThroughFaultsToTheBest) {
   EXPECT_EQ(worker->faults(), faults);
 }
 
+TEST_F(Workers, ADefaultThatKillsItsWorkerEndsTheRunWithTheReason) {
+  const FaultFamily deadly({Fault::kIllegalAddress});
+  plan::PlannedWorkload planned;
+  planned.workload = workload;
+  planned.family = &deadly;
+  planned.facts = oracle->facts();
+  planned.schedule = FaultFamily::schedule(0);
+  planned.uses = {"Relu_7"};
+  const flow::Settings settings;
+  const flow::Listener listener;
+  std::map<std::string, flow::Tuned> results;
+  int64_t trials = 0;
+  flow::TuningContext context;
+  context.device = device;
+  context.runner = runner.get();
+  context.settings = &settings;
+  context.listener = &listener;
+  context.results = &results;
+  context.trials = &trials;
+  try {
+    flow::measure_defaults(context, {{workload.hash, planned}}, "build and check");
+    FAIL() << "a deadly default passed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::kLaunchFailed);
+    EXPECT_NE(std::string(error.what()).find("signal 11"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("Relu_7"), std::string::npos) << error.what();
+  }
+}
+
 bool runs(pid_t pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
   std::string text;

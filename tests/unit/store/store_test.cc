@@ -70,5 +70,21 @@ TEST(Store, ATrialThatNeverEndedIsAFailure) {
   EXPECT_EQ(store.best("w", r.environment, "s0=1")->measurement.time_us, 10);
 }
 
+TEST(Store, WhatFailedInADuelIsNoWinner) {
+  const std::string path = testing::TempDir() + "/store_duel/store.sqlite";
+  std::filesystem::remove_all(std::filesystem::path(path).parent_path());
+  Store store(path);
+  auto r = record(10);
+  r.environment = store.put_environment("{}");
+  store.add(r);
+  r.measurement.time_us = 5;
+  r.schedule.set("tile_m", 8);
+  store.add(r);
+  EXPECT_EQ(store.best("w", r.environment, "s0=1")->schedule.get("tile_m"), 8);
+  r.measurement.outcome = artifact::Outcome::kLaunchFailed;
+  store.add(r);
+  EXPECT_EQ(store.best("w", r.environment, "s0=1")->measurement.time_us, 10);
+}
+
 }  // namespace
 }  // namespace thrice::store
