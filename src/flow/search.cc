@@ -1,6 +1,8 @@
 #include "flow/search.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "base/clock.h"
 
@@ -14,6 +16,58 @@ double estimated_speedup(const std::vector<Searched>& works) {
     now += work.tuned->best.time_us * work.uses;
   }
   return now > 0 ? before / now : 0;
+}
+
+// Of a median of n samples whose median absolute deviation is `spread`, as of a normal distribution.
+double standard_error(const measure::Timing& t) {
+  return 1.25 * 1.48 * t.spread_us / std::sqrt(std::max(1, t.samples));
+}
+
+// A candidate meets the best face to face and replaces it where the lower confidence bound of its gain (two
+// standard errors) is above 1%.
+void settle(TrialSource& source, size_t place, Searched& work, const artifact::Schedule& candidate,
+            const artifact::Measurement& m) {
+  Tuned& tuned = *work.tuned;
+  const auto [best, challenger] = source.duel(place, tuned.schedule, candidate);
+  const double gain = best.median_us - challenger.median_us;
+  const double doubt = 2 * std::hypot(standard_error(best), standard_error(challenger));
+  if (!(gain - doubt > 0.01 * best.median_us)) return;
+  tuned.schedule = candidate;
+  tuned.best = m;
+  tuned.best.time_us = challenger.median_us;
+  tuned.best.spread_us = challenger.spread_us;
+  work.standing.trials_without_gain = 0;
+  work.standing.model_share_us = tuned.best.time_us * work.uses;
+}
+
+struct Rival {
+  artifact::Schedule schedule;
+  artifact::Measurement measurement;
+};
+
+// The machine may have been faster when the best was measured than when its rivals were: the fastest of those
+// that have not met it do so now. The workloads with the largest share of the model first.
+void meet_finalists(std::vector<Searched>& works, std::vector<std::vector<Rival>>& rivals,
+                    TrialSource& source, const SearchLimits& limits, const Listener& listener) {
+  constexpr size_t kFinalists = 3;
+  std::vector<size_t> order(works.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return works[a].standing.model_share_us > works[b].standing.model_share_us;
+  });
+  for (const size_t place : order) {
+    std::vector<Rival>& list = rivals[place];
+    std::stable_sort(list.begin(), list.end(), [](const Rival& a, const Rival& b) {
+      return a.measurement.time_us < b.measurement.time_us;
+    });
+    for (size_t i = 0; i < std::min(kFinalists, list.size()); ++i) {
+      const Progress progress{"finalists",       works[place].name,        *limits.trials,
+                              limits.max_trials, estimated_speedup(works), -1};
+      if (listener.stop() || !(monotonic_us() < limits.deadline_us) || !source.ready(progress)) return;
+      listener.tell(progress);
+      settle(source, place, works[place], list[i].schedule, list[i].measurement);
+    }
+  }
 }
 
 }  // namespace
@@ -31,7 +85,13 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
   }
   if (all_us > 0)
     for (Searched& work : works) work.tuned->share_at_start = work.standing.model_share_us / all_us;
-  while (!listener.stop() && *limits.trials < limits.max_trials && monotonic_us() < limits.deadline_us) {
+  std::vector<std::vector<Rival>> rivals(works.size());
+  constexpr double kForFinalists = 0.1;  // of the time
+  const double begin_us = monotonic_us();
+  const double last_trial_us = std::isfinite(limits.deadline_us)
+                                   ? limits.deadline_us - kForFinalists * (limits.deadline_us - begin_us)
+                                   : limits.deadline_us;
+  while (!listener.stop() && *limits.trials < limits.max_trials && monotonic_us() < last_trial_us) {
     std::vector<tune::Standing> standings;
     for (const Searched& work : works) standings.push_back(work.standing);
     const int chosen = tune::next_workload(standings);
@@ -73,20 +133,14 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
     ++tuned.trials;
     ++work.standing.trials;
     ++work.standing.trials_without_gain;
+    if (!is_verified(m)) continue;
     // One short look may make a faster candidate seem slower: within the spreads it gets a second one.
-    if (!is_verified(m) || !(m.time_us - m.spread_us - tuned.best.spread_us < tuned.best.time_us)) continue;
-    // A promising candidate meets the current best face to face before it replaces it.
-    const auto [best, challenger] = source.duel(place, tuned.schedule, candidate);
-    const double gain = best.median_us - challenger.median_us;
-    const double doubt = std::max(0.01 * best.median_us, best.spread_us + challenger.spread_us);
-    if (!(gain > doubt)) continue;
-    tuned.schedule = candidate;
-    tuned.best = m;
-    tuned.best.time_us = challenger.median_us;
-    tuned.best.spread_us = challenger.spread_us;
-    work.standing.trials_without_gain = 0;
-    work.standing.model_share_us = m.time_us * work.uses;
+    if (m.time_us - m.spread_us - tuned.best.spread_us < tuned.best.time_us)
+      settle(source, place, work, candidate, m);
+    else
+      rivals[place].push_back({candidate, m});
   }
+  meet_finalists(works, rivals, source, limits, listener);
   for (Searched& work : works) {
     work.tuned->trials_without_gain = work.standing.trials_without_gain;
     work.tuned->exhausted = work.standing.exhausted;

@@ -66,8 +66,9 @@ struct SearchLimits {
 
 bool is_verified(const artifact::Measurement& m);
 
-// Until the limits end it, the listener stops it, or nothing is left to try. A candidate replaces the best
-// only when it wins a duel by more than 1% and by more than both spreads.
+// Until the limits end it, the listener stops it, or nothing is left to try; then the fastest candidates that
+// have not met the best so far do so (a tenth of the time is kept for that). A candidate replaces the best
+// only face to face, where the lower confidence bound of its gain is above 1%.
 void search(std::vector<Searched>& works, TrialSource& source, const SearchLimits& limits,
             const Listener& listener);
 
