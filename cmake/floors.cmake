@@ -4,7 +4,7 @@ set(THRICE_FLOOR_1 ir artifact target)
 set(THRICE_FLOOR_2 frontend analysis family backend hardware)
 set(THRICE_FLOOR_3 transform plan codegen jit store release exec)
 set(THRICE_FLOOR_4 measure runtime)
-set(THRICE_FLOOR_5 tune worker monitor)
+set(THRICE_FLOOR_5 tune library worker monitor)
 set(THRICE_FLOOR_6 flow report)
 
 add_library(thrice_options INTERFACE)

@@ -12,6 +12,7 @@ Command devices_command();
 Command doctor_command();
 Command explain_command();
 Command inspect_command();
+Command library_command();
 Command optimize_command();
 Command run_command();
 Command strip_command();

@@ -131,7 +131,7 @@ std::vector<artifact::Parameter> gemm_panel_parameters() {
   return {{"reg_m", {1, 2, 3, 4, 5, 6, 8, 10, 12}},
           {"reg_v", {1, 2, 3, 4}},
           {"lanes", {4, 8, 16}},
-          {"tiles", {1, 2, 4, 8, 16, 32}},
+          {"tiles", {1, 2, 4, 8, 16, 24, 40}},
           {"tile_k", {64, 128, 256, 512}}};
 }
 

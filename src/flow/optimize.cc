@@ -4,6 +4,7 @@
 #include <thrice/status.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 #include "flow/whole_model.h"
 #include "ir/check.h"
 #include "ir/region_name.h"
+#include "library/memory.h"
 #include "measure/probe.h"
 #include "transform/transform.h"
 #include "tune/agent.h"
@@ -299,6 +301,11 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     const auto in_use = deployed(planned.plan, known, results);
     phases.run("verify", [&] { return confirm(context, in_use, report.notes), 0; });
     set_schedules(planned.plan, results);
+    // Regions that were taken apart too: what was best for them is a hint for others like them.
+    for (const auto& [hash, tuned] : results)
+      if (tuned.best.time_us > 0)
+        library::remember(*store, known.at(hash), std::filesystem::path(request.model_path).stem().string(),
+                          context.environment, shape_key(known.at(hash)), tuned.schedule, tuned.best.time_us);
 
     std::vector<BuiltProgram> built;
     const auto best = phases.run("build", [&] { return run_plan(planned.plan, &built); });

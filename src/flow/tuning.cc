@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "flow/environment.h"
+#include "library/extract.h"
+#include "library/memory.h"
 
 namespace thrice::flow {
 
@@ -222,6 +224,8 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
           double deadline_us) {
   std::vector<Searched> works;
   std::vector<const PlannedWorkload*> planned_works;
+  std::optional<library::Memory> memory;
+  if (c.store) memory.emplace(*c.store, c.environment);
   for (const auto& [hash, planned] : workloads) {
     const auto it = c.results->find(hash);
     if (it == c.results->end()) continue;
@@ -247,6 +251,11 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
     for (const Schedule& warm : warm_starts(*c.store, hash, shape, c.environment))
       if (std::find(known.begin(), known.end(), warm) == known.end() && work.space->is_legal(warm))
         work.first.push_back(warm);
+    for (const library::Neighbour& near : memory->neighbours(library::entry_of(planned), shape))
+      if (std::find(known.begin(), known.end(), near.schedule) == known.end() &&
+          std::find(work.first.begin(), work.first.end(), near.schedule) == work.first.end() &&
+          work.space->is_legal(near.schedule))
+        work.first.push_back(near.schedule);
   }
   DeviceTrials source(c, std::move(planned_works), deadline_us);
   search(works, source, {c.trials, c.settings->max_trials, deadline_us}, *c.listener);

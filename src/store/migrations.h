@@ -23,6 +23,18 @@ inline constexpr const char* kMigrations[] = {
       ) STRICT;
       CREATE INDEX trial_by_workload ON trial(workload, environment, shape);
     )sql",
+    // 2: the operator library (docs/library.md): its entries as lines, and what was the best schedule of an
+    // operator on a device at a shape, with the line that describes it there.
+    R"sql(
+      CREATE TABLE operator (
+        id TEXT PRIMARY KEY, line TEXT NOT NULL, splits TEXT NOT NULL
+      ) STRICT;
+      CREATE TABLE operator_best (
+        id TEXT NOT NULL, environment TEXT NOT NULL REFERENCES environment(key), shape TEXT NOT NULL,
+        line TEXT NOT NULL, schedule TEXT NOT NULL, time_us REAL NOT NULL, unix_time INTEGER NOT NULL,
+        PRIMARY KEY (id, environment, shape)
+      ) STRICT;
+    )sql",
 };
 
 }  // namespace thrice::store

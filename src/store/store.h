@@ -43,6 +43,22 @@ class Store {
       const std::string& workload_prefix = {}) const;  // every environment
   std::string environment_description(const std::string& key) const;
 
+  // The operator library. Lines are its own text (library/entry.h); the store does not look into them.
+  struct Operator {
+    std::string id, line, splits;  // splits: names of benchmark sets, separated by commas; may be empty
+  };
+  struct OperatorBest {
+    std::string id, environment, shape;
+    std::string line;  // the operator as it was at this shape
+    std::string schedule;
+    double time_us = 0;
+    int64_t unix_time = 0;
+  };
+  void put_operators(const std::vector<Operator>& operators);  // all or none; replaces those of equal id
+  std::vector<Operator> operators() const;                     // by id
+  void put_best(const OperatorBest& best);  // replaces that of equal id, environment, shape
+  std::vector<OperatorBest> bests() const;  // by id, environment, shape
+
   int64_t size() const;                         // rows
   int64_t prune(int64_t older_than_unix_time);  // rows deleted
   int64_t damaged_rows() const { return damaged_; }
