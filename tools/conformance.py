@@ -86,7 +86,14 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--output", type=pathlib.Path)
     args = parser.parse_args()
-    index = json.loads((args.build / "node_tests" / "index.json").read_text())
+    if not (args.build / "run_node_tests").is_file():
+        raise SystemExit(f"conformance: {args.build}/run_node_tests is not built; build all with: cmake --build {args.build}")
+    listed = args.build / "node_tests" / "index.json"
+    if not listed.is_file():
+        print("conformance: the tests are not laid out yet: tools/node_tests.py", flush=True)
+        if subprocess.run([sys.executable, ROOT / "tools/node_tests.py", args.build], check=False).returncode != 0:
+            raise SystemExit(f"conformance: tools/node_tests.py {args.build} failed (see above); it needs tools/setup.sh --test")
+    index = json.loads(listed.read_text())
     tests = index["tests"]
     opset = {(t["suite"], t["name"]): t["opset"] for t in tests}
     operators = {t["name"]: t["operators"] for t in tests}

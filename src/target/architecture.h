@@ -5,6 +5,10 @@
 
 namespace thrice::target {
 
+// The CUDA architectures that every kernel text is built for in tests; for messages. Others from sm_80 on are
+// left to NVRTC.
+constexpr const char* kTestedArchitectures = "sm_80 sm_86 sm_87 sm_89 sm_90a sm_100a sm_103a sm_110a sm_120a";
+
 // True where a cubin built for `built_for` ("sm_80") runs on a card of `card` ("sm_86", "sm_90a"): the same
 // name; or the same major number and no higher minor one, and no "a" in `built_for` (code for exactly that
 // architecture).

@@ -6,9 +6,12 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "target/architecture.h"
 
 namespace thrice::target {
 namespace {
+
+constexpr int kOldestArchitecture = 80;  // asynchronous copies and tf32 products
 
 constexpr const char* kApiNames[] = {"null", "opencl", "cuda"};
 
@@ -23,11 +26,12 @@ bool is_digits(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-bool is_architecture(const std::string& text) {
-  if (text.rfind("sm_", 0) != 0) return false;
+// 90 of "sm_90a"; -1 of what is no name of an architecture.
+int architecture_number(const std::string& text) {
+  if (text.rfind("sm_", 0) != 0) return -1;
   std::string digits = text.substr(3);
   if (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.pop_back();
-  return is_digits(digits) && digits.size() >= 2 && digits.size() <= 3;
+  return is_digits(digits) && digits.size() >= 2 && digits.size() <= 3 ? std::stoi(digits) : -1;
 }
 
 }  // namespace
@@ -73,8 +77,12 @@ Target Target::parse(const std::string& text) {
   for (size_t begin = 0; begin <= rest.size();) {
     const size_t end = std::min(rest.find(',', begin), rest.size());
     const std::string name = rest.substr(begin, end - begin);
-    if (!is_architecture(name))
-      refuse(text, fmt::format("'{}' is neither a device number nor an architecture", name));
+    const int number = architecture_number(name);
+    if (number < 0) refuse(text, fmt::format("'{}' is neither a device number nor an architecture", name));
+    if (number < kOldestArchitecture)
+      refuse(text,
+             fmt::format("'{}' does not exist or is older than what kernels are written for; there are {}",
+                         name, kTestedArchitectures));
     if (std::find(target.architectures.begin(), target.architectures.end(), name) ==
         target.architectures.end())
       target.architectures.push_back(name);

@@ -30,6 +30,8 @@ class Target(CommandLine):
     def test_bad_targets(self):
         self.optimize_refused_with("cuda:sm_12345", ["sm_12345", "cuda:sm_90a"])
         self.optimize_refused_with("cuda:sm_20", ["sm_20"])
+        self.optimize_refused_with("cuda:sm_12", ["sm_12", "sm_80", "sm_120a"])  # no such card
+        self.optimize_refused_with("cuda:sm_95", ["sm_95", "sm_90a", "NVRTC"])   # NVRTC knows better than we do
         self.refused(USAGE, ["optimize"], "run", self.null_release, "--target", "cuda:sm_80")
         self.refused(USAGE, ["--target", "--device"], "run", self.null_release, "--target", "null:0", "--device", "opencl:0")
 

@@ -9,6 +9,7 @@
 
 #include "backend/cuda/api.h"
 #include "base/shared_library.h"
+#include "target/architecture.h"
 
 namespace thrice::backend::cuda {
 namespace {
@@ -115,6 +116,12 @@ class Nvrtc : public Compiler {
       check(a.GetProgramLog(program.handle, binary.log.data()), "reading the log");
       binary.log.resize(bytes - 1);  // ends with a zero
     }
+    if (code != kSuccess && binary.log.find("gpu-architecture") != std::string::npos)
+      throw Error(
+          Code::kInvalidArgument,
+          fmt::format("'{}' is no architecture that NVRTC {}.{} knows; name another ({}), or install a newer "
+                      "NVRTC and set THRICE_NVRTC to it",
+                      architecture_, opened().major, opened().minor, target::kTestedArchitectures));
     if (code != kSuccess)
       throw Error(Code::kCompileFailed, fmt::format("{}: kernel source did not build ({}):\n{}", version(),
                                                     a.GetErrorString(code), binary.log.substr(0, kLogBytes)));

@@ -57,8 +57,10 @@ std::vector<std::byte> program_binary(const Context& c, cl_program program) {
 
 }  // namespace
 
+// -w: PoCL prints the number of warnings (unused functions of the prelude) on the process's own stderr.
 std::string build_options(const Context& context) {
-  return context.correct_divide ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-cl-std=CL1.2";
+  return context.correct_divide ? "-cl-std=CL1.2 -w -cl-fp32-correctly-rounded-divide-sqrt"
+                                : "-cl-std=CL1.2 -w";
 }
 
 ClProgram::ClProgram(ContextPtr context, cl_program handle, std::vector<std::string> names)
