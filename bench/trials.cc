@@ -22,7 +22,7 @@
 #include "family/matmul/matmul.h"
 #include "flow/tuning.h"
 #include "ir/check.h"
-#include "tune/legal_space.h"
+#include "tune/family_space.h"
 #include "worker/runner.h"
 #include "worker/serve.h"
 
@@ -97,12 +97,14 @@ class Bench {
   ~Bench() { std::filesystem::remove_all(folder_); }
 
   json throughput(int64_t trials, int passes) {
-    tune::LegalSpace space(workload_, family::matmul_family(), facts_, device_->spec());
-    std::vector<Schedule> schedules{space.default_schedule()};
+    const family::Family& family = family::matmul_family();
+    const tune::Space space = tune::family_space(workload_, family, facts_, device_->spec());
+    std::vector<Schedule> schedules{family.default_schedule(workload_, facts_, device_->spec())};
     std::set<std::string> seen{schedules[0].str()};
     Rng rng(3);
     for (int64_t draw = 0; static_cast<int64_t>(schedules.size()) < trials && draw < 20 * trials; ++draw)
-      if (const auto s = space.sample(rng); s && seen.insert(s->str()).second) schedules.push_back(*s);
+      if (const auto point = space.sample(rng); point && seen.insert(space.schedule(*point).str()).second)
+        schedules.push_back(space.schedule(*point));
     json all = json::array();
     double seconds[2] = {0, 0};
     for (int pass = 0; pass < passes; ++pass)

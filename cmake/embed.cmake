@@ -6,3 +6,10 @@ add_custom_command(OUTPUT ${THRICE_EMBEDDED_KERNELS}
   COMMAND ${CMAKE_COMMAND} -DOUT=${THRICE_EMBEDDED_KERNELS} -DROOT=${CMAKE_SOURCE_DIR}/kernels
           -P ${CMAKE_SOURCE_DIR}/cmake/embed_texts.cmake
   DEPENDS ${THRICE_KERNEL_TEXTS} ${CMAKE_SOURCE_DIR}/cmake/embed_texts.cmake VERBATIM)
+# So do the agent's files under data/agent/.
+set(THRICE_EMBEDDED_AGENT ${CMAKE_BINARY_DIR}/embedded_agent.cc)
+add_custom_command(OUTPUT ${THRICE_EMBEDDED_AGENT}
+  COMMAND ${CMAKE_COMMAND} -DOUT=${THRICE_EMBEDDED_AGENT} -DROOT=${CMAKE_SOURCE_DIR}/data/agent
+          -P ${CMAKE_SOURCE_DIR}/cmake/embed_agent.cmake
+  DEPENDS ${CMAKE_SOURCE_DIR}/data/agent/pretrained.txt ${CMAKE_SOURCE_DIR}/data/agent/rivals.txt
+          ${CMAKE_SOURCE_DIR}/cmake/embed_agent.cmake VERBATIM)

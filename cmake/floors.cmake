@@ -33,6 +33,11 @@ file(GLOB oracle_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ir/evaluate*.
 if(NOT THRICE_SANITIZE)  # instrumented, -O3 only costs build time
   set_source_files_properties(${oracle_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3;-Wno-stringop-overflow>")  # GCC 12 misreads fmt at -O3
 endif()
+target_sources(thrice_tune PRIVATE ${THRICE_EMBEDDED_AGENT})
+# Agents do arithmetic between trials, bounded by CPU time a trial (docs/agent.md).
+target_include_directories(thrice_tune SYSTEM PUBLIC ${EIGEN_INCLUDE})
+file(GLOB_RECURSE tune_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tune/*.cc)
+set_source_files_properties(${tune_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>" COMPILE_DEFINITIONS "EIGEN_DONT_PARALLELIZE;EIGEN_NO_DEBUG")
 if(TARGET thrice_family)
   target_sources(thrice_family PRIVATE ${THRICE_EMBEDDED_KERNELS})
 endif()

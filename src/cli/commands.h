@@ -6,6 +6,7 @@
 
 namespace thrice::cli {
 
+Command agent_command();
 Command bench_command();
 Command cache_command();
 Command devices_command();

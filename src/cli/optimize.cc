@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <thrice/status.h>
 
+#include "base/file.h"
+#include "cli/agent_page.h"
 #include "cli/commands.h"
 #include "cli/live_line.h"
 #include "cli/model_options.h"
@@ -104,6 +106,8 @@ int run(const Arguments& arguments) {
   if (request.settings.max_trials < 0)
     throw Error(Code::kInvalidArgument, "--trials: a number of trials is not negative");
   request.settings.agent = arguments.get("--agent", request.settings.agent);
+  request.settings.agent_file = arguments.get("--agent-file", request.settings.agent_file);
+  if (arguments.has("--no-pretrained")) request.settings.pretrained = false;
   request.settings.planner = arguments.get("--planner", request.settings.planner);
   request.settings.seed =
       static_cast<uint64_t>(arguments.integer("--seed", static_cast<int64_t>(request.settings.seed)));
@@ -113,9 +117,10 @@ int run(const Arguments& arguments) {
                 "optimize needs a MODEL (or --replay FILE); see thrice optimize --help");
   request.model_path = *arguments.get("MODEL");
   request.import = import_options(arguments);
-  request.tune = !arguments.has("--no-tune");
+  request.tune = !arguments.has("--no-tune") && !arguments.has("--reweight");
   if (!arguments.has("--in-process")) request.worker = "/proc/self/exe";
   request.record_path = arguments.get("--record", "");
+  if (const auto page = arguments.get("--html")) refuse_overwriting(request.model_path, *page, "--html");
   refuse_overwriting(request.model_path, request.record_path, "--record");
   std::string output = arguments.get("--output", "");
   if (output.empty()) {
@@ -133,6 +138,7 @@ int run(const Arguments& arguments) {
     report = flow::optimize(request);
   }
   for (const std::string& note : assumed) report.notes.push_back("assumed " + note);
+  if (const auto page = arguments.get("--html")) write_file_atomic(*page, optimize_page(report));
   if (arguments.has("--json"))
     fmt::print("{}\n", report.to_json());
   else
@@ -149,13 +155,19 @@ Command optimize_command() {
            {"--output", "FILE", "release to write (default: MODEL's name with .thrice)"},
            {"--budget", "TIME", "tuning time, e.g. 90s, 10m (default 10m)"},
            {"--trials", "N", "most trials (default 1000)"},
-           {"--agent", "NAME", "greedy | random"},
+           {"--agent", "NAME",
+            "actor_critic (default) | value | ppo | genetic | annealing | greedy | random"},
+           {"--agent-file", "FILE", "trained agent (thrice agent train); default: the one in the program"},
+           {"--no-pretrained", "", "nothing learned elsewhere is used"},
            {"--planner", "NAME", "greedy | original"},
            {"--seed", "N", "random seed of agent and inputs (default 1)"},
-           {"--no-tune", "", "rule-chosen schedules only"},
+           {"--no-tune", "", "no trial of the search: rule-chosen schedules, or what the store has"},
+           {"--reweight", "",
+            "chooses anew among stored trials by the reward weights; no trial of the search"},
            {"--in-process", "", "trials in this process, without isolation or limits (default: in workers)"},
            {"--record", "FILE", "appends every trial to a CSV file"},
            {"--replay", "FILE", "tunes against such a file: no MODEL, no device, nothing written"},
+           {"--html", "FILE", "one page: what was tried and the best so far, region by region"},
            {"--progress", "FORM", "line (default) | json: one object a line on standard error"},
            {"--quiet", "", "no progress line"}})
     options.push_back(o);

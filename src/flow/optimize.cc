@@ -169,6 +169,7 @@ void report_regions(const std::map<int32_t, TimedStep>& original, const artifact
       r.trials_without_gain = tuned.trials_without_gain;
       r.share_at_start = tuned.share_at_start;
       r.exhausted = tuned.exhausted;
+      r.attempts = tuned.attempts;
     }
   for (auto& [hash, r] : regions) {
     if (spec.bandwidth_gbs > 0 && spec.f32_gflops > 0 && r.now_us > 0) {

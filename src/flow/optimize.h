@@ -5,6 +5,7 @@
 
 #include "artifact/manifest.h"
 #include "flow/progress.h"
+#include "flow/search.h"
 #include "flow/settings.h"
 #include "frontend/import.h"
 #include "release/release.h"
@@ -36,6 +37,7 @@ struct RegionReport {
   int64_t trials = 0, trials_without_gain = 0;
   double share_at_start = -1;
   bool exhausted = false;
+  std::vector<Attempt> attempts;  // of this run
 };
 
 struct PhaseTime {

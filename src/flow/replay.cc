@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "flow/search.h"
 #include "store/trial_log.h"
+#include "tune/family_space.h"
 
 namespace thrice::flow {
 namespace {
@@ -119,6 +120,7 @@ ReplayReport replay(const std::string& path, const Settings& settings, const Lis
     recorded[{trial.workload, trial.shape}].add(trial);
 
   const ir::Workload nothing;
+  const std::vector<ir::Fact> no_facts;
   const target::DeviceSpec no_device;
   std::vector<const Recorded*> sources;
   std::vector<Searched> works;
@@ -137,11 +139,9 @@ ReplayReport replay(const std::string& path, const Settings& settings, const Lis
     work.name = family.first().region;
     work.uses = static_cast<double>(family.first().uses);
     work.tuned = tuned.back().get();
-    work.space = std::make_unique<tune::LegalSpace>(nothing, family, std::vector<ir::Fact>(), no_device);
-    work.agent =
-        tune::make_agent(settings.agent, *work.space,
-                         settings.seed ^ std::stoull(hash_hex(key.first).substr(0, 16), nullptr, 16));
-    work.agent->tell({*by_rule, *by_default});
+    work.space = std::make_unique<tune::Space>(tune::family_space(nothing, family, no_facts, no_device));
+    work.agent = tune::make_agent(settings.agent, *work.space, agent_options(settings, hash_hex(key.first)));
+    tell(work, *by_rule, *by_default);
   }
   report.trials = static_cast<int64_t>(works.size());
   RecordedTrials source(sources, report.trials);

@@ -23,15 +23,18 @@ double standard_error(const measure::Timing& t) {
   return 1.25 * 1.48 * t.spread_us / std::sqrt(std::max(1, t.samples));
 }
 
-// A candidate meets the best face to face and replaces it where the lower confidence bound of its gain (two
-// standard errors) is above 1%.
+// A candidate meets the best face to face and replaces it where the lower confidence bound of its gain by the
+// reward (two standard errors) is above 1%. Nothing that is slower than the default replaces it.
 void settle(TrialSource& source, size_t place, Searched& work, const artifact::Schedule& candidate,
             const artifact::Measurement& m) {
   Tuned& tuned = *work.tuned;
   const auto [best, challenger] = source.duel(place, tuned.schedule, candidate);
-  const double gain = best.median_us - challenger.median_us;
-  const double doubt = 2 * std::hypot(standard_error(best), standard_error(challenger));
-  if (!(gain - doubt > 0.01 * best.median_us)) return;
+  const double gain =
+      work.reward.cost(tuned.best, best.median_us) - work.reward.cost(m, challenger.median_us);
+  const double doubt = 2 * std::hypot(standard_error(best), standard_error(challenger)) / best.median_us;
+  if (!(gain > work.reward.time_weight() * (0.01 + doubt))) return;
+  const double now_us = challenger.median_us / best.median_us * tuned.best.time_us;  // on the default's scale
+  if (challenger.median_us > best.median_us && !(now_us <= tuned.by_default.time_us)) return;
   tuned.schedule = candidate;
   tuned.best = m;
   tuned.best.time_us = challenger.median_us;
@@ -57,8 +60,9 @@ void meet_finalists(std::vector<Searched>& works, std::vector<std::vector<Rival>
   });
   for (const size_t place : order) {
     std::vector<Rival>& list = rivals[place];
-    std::stable_sort(list.begin(), list.end(), [](const Rival& a, const Rival& b) {
-      return a.measurement.time_us < b.measurement.time_us;
+    const Reward& reward = works[place].reward;
+    std::stable_sort(list.begin(), list.end(), [&](const Rival& a, const Rival& b) {
+      return reward.cost(a.measurement) < reward.cost(b.measurement);
     });
     for (size_t i = 0; i < std::min(kFinalists, list.size()); ++i) {
       const Progress progress{"finalists",       works[place].name,        *limits.trials,
@@ -74,6 +78,23 @@ void meet_finalists(std::vector<Searched>& works, std::vector<std::vector<Rival>
 
 bool is_verified(const artifact::Measurement& m) {
   return m.outcome == artifact::Outcome::kOk && m.error >= 0 && m.error <= m.error_limit;
+}
+
+tune::AgentOptions agent_options(const Settings& settings, const std::string& hash) {
+  tune::AgentOptions options;
+  options.seed = settings.seed ^ std::stoull(hash.substr(0, 16), nullptr, 16);
+  options.learning_rate = settings.agent_config.learning_rate;
+  options.exploration_rate = settings.agent_config.exploration_rate;
+  return options;
+}
+
+tune::Told told_of(const artifact::Measurement& m, const Reward& reward) {
+  const bool ok = is_verified(m) && m.time_us > 0;
+  return {ok, ok ? reward.cost(m) : 0};
+}
+
+void tell(Searched& work, const artifact::Schedule& schedule, const artifact::Measurement& m) {
+  if (const auto point = work.space->point(schedule)) work.agent->tell(*point, told_of(m, work.reward));
 }
 
 void search(std::vector<Searched>& works, TrialSource& source, const SearchLimits& limits,
@@ -109,8 +130,8 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
     if (!source.ready(progress)) break;
     if (work.first.empty()) {
       const size_t ahead = std::max<size_t>(1, source.lookahead());
-      for (artifact::Schedule& schedule : work.agent->ask(static_cast<int>(ahead)))
-        work.first.push_back(std::move(schedule));
+      for (const tune::Point& point : work.agent->ask(static_cast<int>(ahead)))
+        work.first.push_back(work.space->schedule(point));
       if (ahead > 1) source.prepare(place, {work.first.begin(), work.first.end()});
     }
     if (work.first.empty()) {
@@ -123,22 +144,27 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
       // No record: at another moment it may run. The agent goes on to others.
       artifact::Measurement refused;
       refused.message = *refusal;
-      work.agent->tell({candidate, refused});
+      tell(work, candidate, refused);
       ++work.standing.trials_without_gain;
       continue;
     }
     const artifact::Measurement m = source.measure(place, candidate, 3 * tuned.best.time_us);
-    work.agent->tell({candidate, m});
+    tell(work, candidate, m);
     work.agent->learn();
     ++tuned.trials;
     ++work.standing.trials;
     ++work.standing.trials_without_gain;
+    tuned.attempts.push_back(
+        {*limits.trials, candidate.str(), is_verified(m), m.time_us, tuned.best.time_us});
     if (!is_verified(m)) continue;
     // One short look may make a faster candidate seem slower: within the spreads it gets a second one.
-    if (m.time_us - m.spread_us - tuned.best.spread_us < tuned.best.time_us)
+    const double hopeful_us = m.time_us - m.spread_us - tuned.best.spread_us;
+    if (work.reward.cost(m, hopeful_us) < work.reward.cost(tuned.best)) {
       settle(source, place, work, candidate, m);
-    else
+      tuned.attempts.back().best_us = tuned.best.time_us;
+    } else {
       rivals[place].push_back({candidate, m});
+    }
   }
   meet_finalists(works, rivals, source, limits, listener);
   for (Searched& work : works) {

@@ -8,12 +8,23 @@
 #include <string>
 #include <vector>
 
+#include "artifact/measurement.h"
 #include "flow/progress.h"
+#include "flow/reward.h"
+#include "flow/settings.h"
 #include "measure/timing.h"
 #include "tune/agent.h"
 #include "tune/budget.h"
 
 namespace thrice::flow {
+
+// One trial of a search, as a page shows it.
+struct Attempt {
+  int64_t trial = 0;  // of the model
+  std::string schedule;
+  bool ok = false;
+  double time_us = 0, best_us = 0;  // best_us: of what was chosen after it
+};
 
 // The best known schedule of one workload and what was measured of it and of its default.
 struct Tuned {
@@ -25,17 +36,26 @@ struct Tuned {
   double share_at_start = -1;
   int64_t trials_without_gain = 0;
   bool exhausted = false;
+  std::vector<Attempt> attempts;  // of this run, the default's left out
 };
 
 struct Searched {
   std::string name;  // for progress
   double uses = 1;   // how often the model executes it
   Tuned* tuned = nullptr;
-  std::unique_ptr<tune::LegalSpace> space;
+  Reward reward;
+  std::unique_ptr<tune::Space> space;
   std::unique_ptr<tune::Agent> agent;    // told what is known already
   std::deque<artifact::Schedule> first;  // legal ones that are tried before the agent is asked again
   tune::Standing standing;
 };
+
+// What the settings say to an agent; `hash` (hex, 16 digits or more) makes its seed one of the workload.
+tune::AgentOptions agent_options(const Settings& settings, const std::string& hash);
+// What a measurement is worth to an agent: verified ones have a cost.
+tune::Told told_of(const artifact::Measurement& m, const Reward& reward);
+// Tells the agent, where the schedule is one of its space (a stored one may be of an older version).
+void tell(Searched& work, const artifact::Schedule& schedule, const artifact::Measurement& m);
 
 class TrialSource {
  public:
@@ -68,7 +88,8 @@ bool is_verified(const artifact::Measurement& m);
 
 // Until the limits end it, the listener stops it, or nothing is left to try; then the fastest candidates that
 // have not met the best so far do so (a tenth of the time is kept for that). A candidate replaces the best
-// only face to face, where the lower confidence bound of its gain is above 1%.
+// only face to face, where the lower confidence bound of its gain (by the reward) is above 1%; what is slower
+// than the default never does.
 void search(std::vector<Searched>& works, TrialSource& source, const SearchLimits& limits,
             const Listener& listener);
 

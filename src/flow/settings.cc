@@ -37,6 +37,12 @@ int64_t count(const std::string& text) {
   return static_cast<int64_t>(value);
 }
 
+bool yes_or_no(const std::string& text) {
+  if (text == "true" || text == "yes") return true;
+  if (text == "false" || text == "no") return false;
+  throw Error(Code::kInvalidArgument, fmt::format("'{}' is neither true nor false", text));
+}
+
 // Full path of a key -> what it sets. The one list of the keys that exist; docs/settings.md explains them.
 const std::map<std::string, Setter>& setters() {
   static const std::map<std::string, Setter> kSetters = {
@@ -56,6 +62,8 @@ const std::map<std::string, Setter>& setters() {
          s.agent_config.hardware_constraints.min_free_memory_bytes = parse_bytes(t);
        }},
       {"agent", [](auto& t, Settings& s) { s.agent = t; }},
+      {"agent_file", [](auto& t, Settings& s) { s.agent_file = t; }},
+      {"pretrained", [](auto& t, Settings& s) { s.pretrained = yes_or_no(t); }},
       {"planner", [](auto& t, Settings& s) { s.planner = t; }},
       {"budget", [](auto& t, Settings& s) { s.budget_s = parse_duration(t); }},
       {"max_trials", [](auto& t, Settings& s) { s.max_trials = count(t); }},

@@ -9,7 +9,7 @@ namespace thrice::flow {
 
 struct RewardWeights {
   double latency = 0.6, throughput = 0.3,
-         memory_usage = 0.1;  // product.md's example; used by learning agents
+         memory_usage = 0.1;  // product.md's example; weights of logarithms; docs/agent.md
 };
 struct HardwareConstraints {
   double max_temp_c = 85;                         // above it tuning pauses
@@ -24,10 +24,12 @@ struct AgentConfig {
 
 struct Settings {
   AgentConfig agent_config;
-  std::string agent = "greedy";    // agents: tune/agent.h
-  std::string planner = "greedy";  // greedy | original
-  double budget_s = 600;           // tuning time; 10 minutes is what most users wait for once
-  int64_t max_trials = 1000;       // whichever ends first
+  std::string agent = "actor_critic";  // agents: tune/agent.h
+  std::string agent_file;              // trained agent (docs/agent.md); "" = the one in the program
+  bool pretrained = true;              // false: nothing learned elsewhere is used
+  std::string planner = "greedy";      // greedy | original
+  double budget_s = 600;               // tuning time; 10 minutes is what most users wait for once
+  int64_t max_trials = 1000;           // whichever ends first
   uint64_t seed = 1;
   std::string device;        // "" = the best found
   std::string cache_folder;  // kernels; "" = $XDG_CACHE_HOME/thrice or ~/.cache/thrice

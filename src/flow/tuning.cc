@@ -8,9 +8,11 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "flow/agent_train.h"
 #include "flow/environment.h"
 #include "library/extract.h"
 #include "library/memory.h"
+#include "tune/family_space.h"
 
 namespace thrice::flow {
 
@@ -92,9 +94,8 @@ measure::TrialResult run_trial(const TuningContext& c, const PlannedWorkload& pl
   return trial;
 }
 
-// Device memory of a trial: operands, results and scratch, twice, since a promising candidate meets the best
-// so far face to face. 0 where the trial itself will say that it is impossible.
-int64_t trial_bytes(const PlannedWorkload& planned, const Schedule& schedule) {
+// Of operands and results.
+double operand_bytes(const PlannedWorkload& planned) {
   const ir::Graph& graph = planned.workload.graph;
   const std::vector<ir::Fact> facts = ir::bind(graph, planned.facts);
   double bytes = 0;
@@ -105,6 +106,13 @@ int64_t trial_bytes(const PlannedWorkload& planned, const Schedule& schedule) {
       for (const ir::Dim& extent : type.shape) elements *= static_cast<double>(extent.value());
       bytes += elements * static_cast<double>(dtype_bytes(type.dtype));
     }
+  return bytes;
+}
+
+// Device memory of a trial: operands, results and scratch, twice, since a promising candidate meets the best
+// so far face to face. 0 where the trial itself will say that it is impossible.
+int64_t trial_bytes(const PlannedWorkload& planned, const Schedule& schedule) {
+  double bytes = operand_bytes(planned);
   try {
     for (const int64_t temporary :
          planned.family->launch(planned.workload, schedule, planned.facts).temporary_bytes)
@@ -185,13 +193,14 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
     Tuned tuned;
     tuned.schedule = planned.schedule;
     const std::string shape = shape_key(planned);
-    std::optional<artifact::TuningRecord> known_default, known_best;
-    if (c.store) {
-      for (artifact::TuningRecord& r : c.store->records(hash, c.environment))
-        if (r.shape == shape && r.schedule == planned.schedule && is_verified(r.measurement))
-          known_default = std::move(r);
-      known_best = c.store->best(hash, c.environment, shape);
-    }
+    std::optional<artifact::TuningRecord> known_default;
+    std::vector<artifact::TuningRecord> known;
+    if (c.store)
+      for (artifact::TuningRecord& r : c.store->records(hash, c.environment)) {
+        if (r.shape != shape || !is_verified(r.measurement) || !(r.measurement.time_us > 0)) continue;
+        if (r.schedule == planned.schedule) known_default = r;
+        known.push_back(std::move(r));
+      }
     if (known_default) {
       tuned.by_default = known_default->measurement;
     } else {
@@ -210,11 +219,16 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
     }
     tuned.best = tuned.by_default;
     // A stored winner is legal only where this version's family still says so; it is taken without a trial
-    // because its record was verified in this very environment.
-    if (known_best && known_best->measurement.time_us < 0.99 * tuned.best.time_us &&
-        !planned.family->illegal(planned.workload, known_best->schedule, c.device->spec())) {
-      tuned.schedule = known_best->schedule;
-      tuned.best = known_best->measurement;
+    // because its record was verified in this very environment. Weights may be others than when it was made.
+    const Reward reward(c.settings->agent_config.reward_weights, operand_bytes(planned));
+    double best_cost = reward.cost(tuned.by_default) - 0.01 * reward.time_weight();
+    for (const artifact::TuningRecord& r : known) {
+      const double cost = reward.cost(r.measurement);
+      if (!(cost < best_cost) || r.measurement.time_us > tuned.by_default.time_us) continue;
+      if (planned.family->illegal(planned.workload, r.schedule, c.device->spec())) continue;
+      best_cost = cost;
+      tuned.schedule = r.schedule;
+      tuned.best = r.measurement;
     }
     (*c.results)[hash] = std::move(tuned);
   }
@@ -226,6 +240,7 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
   std::vector<const PlannedWorkload*> planned_works;
   std::optional<library::Memory> memory;
   if (c.store) memory.emplace(*c.store, c.environment);
+  const tune::Knowledge knowledge = c.settings->pretrained ? knowledge_of(*c.settings) : tune::Knowledge();
   for (const auto& [hash, planned] : workloads) {
     const auto it = c.results->find(hash);
     if (it == c.results->end()) continue;
@@ -234,27 +249,34 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
     work.name = planned.uses.front();
     work.uses = static_cast<double>(planned.uses.size());
     work.tuned = &it->second;
-    work.space = std::make_unique<tune::LegalSpace>(planned.workload, *planned.family, planned.facts,
-                                                    c.device->spec());
-    work.agent = tune::make_agent(c.settings->agent, *work.space,
-                                  c.settings->seed ^ std::stoull(hash.substr(0, 16), nullptr, 16));
-    work.agent->tell({planned.schedule, it->second.by_default});
-    if (!(it->second.schedule == planned.schedule)) work.agent->tell({it->second.schedule, it->second.best});
+    work.reward = Reward(c.settings->agent_config.reward_weights, operand_bytes(planned));
+    work.space = std::make_unique<tune::Space>(
+        tune::family_space(planned.workload, *planned.family, planned.facts, c.device->spec()));
+    tune::AgentOptions options = agent_options(*c.settings, hash);
+    const tune::Context facts = context_of(planned, c.device->spec());
+    if (const auto net = knowledge.find(std::string(planned.family->name())))
+      options.prior = std::make_shared<tune::NetPrior>(net, facts);
+    if (c.store) c.store->put_workload_facts(hash, shape_key(planned), c.environment, context_text(facts));
+    work.agent = tune::make_agent(c.settings->agent, *work.space, options);
+    tell(work, planned.schedule, it->second.by_default);
+    if (!(it->second.schedule == planned.schedule)) tell(work, it->second.schedule, it->second.best);
     if (!c.store) continue;
     const std::string shape = shape_key(planned);
     std::vector<Schedule> known{planned.schedule};
     for (const artifact::TuningRecord& r : c.store->records(hash, c.environment))
       if (r.shape == shape) {
-        work.agent->tell({r.schedule, r.measurement});
+        tell(work, r.schedule, r.measurement);
         known.push_back(r.schedule);
       }
     for (const Schedule& warm : warm_starts(*c.store, hash, shape, c.environment))
-      if (std::find(known.begin(), known.end(), warm) == known.end() && work.space->is_legal(warm))
+      if (const auto point = work.space->point(warm);
+          std::find(known.begin(), known.end(), warm) == known.end() && point && work.space->legal(*point))
         work.first.push_back(warm);
     for (const library::Neighbour& near : memory->neighbours(library::entry_of(planned), shape))
-      if (std::find(known.begin(), known.end(), near.schedule) == known.end() &&
-          std::find(work.first.begin(), work.first.end(), near.schedule) == work.first.end() &&
-          work.space->is_legal(near.schedule))
+      if (const auto point = work.space->point(near.schedule);
+          std::find(known.begin(), known.end(), near.schedule) == known.end() &&
+          std::find(work.first.begin(), work.first.end(), near.schedule) == work.first.end() && point &&
+          work.space->legal(*point))
         work.first.push_back(near.schedule);
   }
   DeviceTrials source(c, std::move(planned_works), deadline_us);

@@ -35,6 +35,14 @@ inline constexpr const char* kMigrations[] = {
         PRIMARY KEY (id, environment, shape)
       ) STRICT;
     )sql",
+    // 3: what a workload is on a device, for agents that learn from trials (flow/agent_train.h).
+    R"sql(
+      CREATE TABLE workload_facts (
+        workload TEXT NOT NULL, shape TEXT NOT NULL, environment TEXT NOT NULL,
+        facts TEXT NOT NULL,           -- "flops=30.1 bytes=22.5 ..."
+        PRIMARY KEY (workload, shape, environment)
+      ) STRICT;
+    )sql",
 };
 
 }  // namespace thrice::store

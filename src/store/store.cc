@@ -98,6 +98,23 @@ std::string Store::environment_description(const std::string& key) const {
   return row.bind(1, key).step() ? row.text(0) : std::string();
 }
 
+void Store::put_workload_facts(const std::string& workload, const std::string& shape,
+                               const std::string& environment, const std::string& facts) {
+  db_->prepare(
+         "INSERT OR REPLACE INTO workload_facts(workload, shape, environment, facts) VALUES(?, ?, ?, ?)")
+      .bind(1, workload)
+      .bind(2, shape)
+      .bind(3, environment)
+      .bind(4, facts)
+      .step();
+}
+
+std::string Store::workload_facts(const std::string& workload, const std::string& shape,
+                                  const std::string& environment) const {
+  auto row = db_->prepare("SELECT facts FROM workload_facts WHERE workload=? AND shape=? AND environment=?");
+  return row.bind(1, workload).bind(2, shape).bind(3, environment).step() ? row.text(0) : std::string();
+}
+
 void Store::add(const TuningRecord& r) {
   const artifact::Measurement& m = r.measurement;
   db_->prepare(

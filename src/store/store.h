@@ -59,6 +59,13 @@ class Store {
   void put_best(const OperatorBest& best);  // replaces that of equal id, environment, shape
   std::vector<OperatorBest> bests() const;  // by id, environment, shape
 
+  // What a workload is at a shape on a device, in words of agents; replaced where it is there. Empty: not
+  // known.
+  void put_workload_facts(const std::string& workload, const std::string& shape,
+                          const std::string& environment, const std::string& facts);
+  std::string workload_facts(const std::string& workload, const std::string& shape,
+                             const std::string& environment) const;
+
   int64_t size() const;                         // rows
   int64_t prune(int64_t older_than_unix_time);  // rows deleted
   int64_t damaged_rows() const { return damaged_; }

@@ -2,16 +2,13 @@
 
 namespace thrice::tune {
 
-std::vector<artifact::Schedule> RandomAgent::ask(int count) {
-  constexpr int kRepeats = 50;  // draws that may hit schedules asked before; small spaces run dry here
-  std::vector<artifact::Schedule> result;
-  for (int miss = 0; static_cast<int>(result.size()) < count && miss < kRepeats;) {
-    std::optional<artifact::Schedule> schedule = space_.sample(rng_);
-    if (!schedule) break;
-    if (known_.insert(schedule->str()).second)
-      result.push_back(std::move(*schedule));
-    else
-      ++miss;
+std::vector<Point> RandomAgent::ask(int count) {
+  std::vector<Point> result;
+  while (static_cast<int>(result.size()) < count) {
+    std::optional<Point> point = seen_.fresh(rng_);
+    if (!point) break;
+    seen_.add(*point);
+    result.push_back(std::move(*point));
   }
   return result;
 }

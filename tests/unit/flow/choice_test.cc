@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "flow/search.h"
+#include "tune/family_space.h"
 
 namespace thrice::flow {
 namespace {
@@ -107,9 +108,11 @@ std::vector<Schedule> tune_from_cold(uint64_t noise_seed) {
     Searched& work = works.emplace_back();
     work.name = "w" + std::to_string(w);
     work.tuned = &tuned[w];
-    work.space = std::make_unique<tune::LegalSpace>(nothing, family, std::vector<ir::Fact>(), device);
-    work.agent = tune::make_agent("greedy", *work.space, 1 + w);
-    work.agent->tell({tuned[w].schedule, tuned[w].by_default});
+    work.space = std::make_unique<tune::Space>(tune::family_space(nothing, family, {}, device));
+    tune::AgentOptions options;
+    options.seed = 1 + w;
+    work.agent = tune::make_agent("greedy", *work.space, options);
+    tell(work, tuned[w].schedule, tuned[w].by_default);
   }
   search(works, source, {&trials, kWorkloads * kTrialsEach, std::numeric_limits<double>::infinity()}, {});
   std::vector<Schedule> chosen;

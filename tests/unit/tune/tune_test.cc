@@ -9,6 +9,7 @@
 #include "measure_fixture.h"
 #include "tune/agent.h"
 #include "tune/budget.h"
+#include "tune/family_space.h"
 
 namespace thrice::tune {
 namespace {
@@ -43,7 +44,8 @@ class Tune : public testing::Test {
   GridFamily family;
   ir::Workload workload = test::unary_workload(ir::Op::relu);
   target::DeviceSpec device;
-  LegalSpace space() { return {workload, family, ir::facts_at(workload.graph, {{"s0", 10}}), device}; }
+  std::vector<ir::Fact> facts = ir::facts_at(workload.graph, {{"s0", 10}});
+  Space space() { return family_space(workload, family, facts, device); }
 };
 
 // A bowl over the grid with its bottom at a=8, b=2; `plain` is slow.
@@ -53,26 +55,28 @@ double time_of(const artifact::Schedule& s) {
                b = std::log2(static_cast<double>(s.get("b"))) - 1;
   return 10 + a * a + b * b;
 }
-Trial measured(const artifact::Schedule& schedule) {
-  Trial trial{schedule, {}};
-  trial.measurement.outcome = artifact::Outcome::kOk;
-  trial.measurement.time_us = time_of(schedule);
-  trial.measurement.error = 0;
-  trial.measurement.error_limit = 1;
-  return trial;
+Told measured(const Space& space, const Point& point) {
+  return {true, std::log(time_of(space.schedule(point)))};
 }
+AgentOptions seeded(uint64_t seed) {
+  AgentOptions options;
+  options.seed = seed;
+  return options;
+}
+Point default_point(const Space& space) { return *space.point({"text", "grid", {{"a", 1}, {"b", 8}}}); }
 
 TEST_F(Tune, TheSpaceHoldsLegalSchedulesOnly) {
-  const LegalSpace s = space();
+  const Space s = space();
   EXPECT_EQ(s.enumerate(1000).size(), kLegal);
   EXPECT_EQ(s.enumerate(3).size(), 3u);
   Rng rng(1);
   std::set<std::string> drawn;
   for (int i = 0; i < 500; ++i) {
-    const auto schedule = s.sample(rng);
-    ASSERT_TRUE(schedule);
-    EXPECT_TRUE(s.is_legal(*schedule)) << schedule->str();
-    drawn.insert(schedule->str());
+    const auto point = s.sample(rng);
+    ASSERT_TRUE(point);
+    EXPECT_TRUE(s.legal(*point));
+    drawn.insert(s.schedule(*point).str());
+    EXPECT_EQ(s.point(s.schedule(*point)), point);
   }
   EXPECT_EQ(drawn.size(), kLegal);
   family.all_illegal = true;
@@ -80,96 +84,123 @@ TEST_F(Tune, TheSpaceHoldsLegalSchedulesOnly) {
   EXPECT_TRUE(space().enumerate(1000).empty());
 }
 
+TEST_F(Tune, SchedulesOfOtherVersionsAreNoPoints) {
+  const Space s = space();
+  for (const char* text : {"text/grid a=3 b=1", "text/grid a=1", "text/gone a=1 b=1", "text/plain a=1"})
+    EXPECT_FALSE(s.point(artifact::Schedule::parse(text))) << text;
+  // The order of values does not matter; unused dimensions stand at 0.
+  EXPECT_EQ(s.point(artifact::Schedule::parse("text/grid b=8 a=1")), default_point(s));
+  EXPECT_EQ(*s.point(artifact::Schedule::parse("text/plain")), (Point{1, 0, 0}));
+}
+
 TEST_F(Tune, NeighboursDifferByOneStep) {
-  std::vector<std::string> found;
-  for (const auto& n : space().neighbours({"text", "grid", {{"a", 4}, {"b", 1}}})) found.push_back(n.str());
-  EXPECT_EQ(found, (std::vector<std::string>{"text/grid a=2 b=1", "text/grid a=8 b=1", "text/grid a=4 b=2"}));
+  const Space s = space();
+  const auto around = [&](const char* text) {
+    std::vector<std::string> found;
+    for (const Point& n : s.neighbours(*s.point(artifact::Schedule::parse(text))))
+      found.push_back(s.schedule(n).str());
+    return found;
+  };
+  EXPECT_EQ(around("text/grid a=4 b=1"),
+            (std::vector<std::string>{"text/grid a=2 b=1", "text/grid a=8 b=1", "text/grid a=4 b=2"}));
   // a=2 b=2 is illegal, and b has nothing above 8.
-  found.clear();
-  for (const auto& n : space().neighbours({"text", "grid", {{"a", 1}, {"b", 8}}})) found.push_back(n.str());
-  EXPECT_EQ(found, (std::vector<std::string>{"text/grid a=2 b=8", "text/grid a=1 b=4"}));
+  EXPECT_EQ(around("text/grid a=1 b=8"),
+            (std::vector<std::string>{"text/grid a=2 b=8", "text/grid a=1 b=4"}));
+  EXPECT_EQ(s.variations(default_point(s)).size(), 3u + 2u);  // not a=8, not b=1
+  EXPECT_EQ(s.variations(default_point(s), false).size(), 4u + 3u);
 }
 
 TEST_F(Tune, WhatIsToldIsNotAskedFor) {
   // As a run that goes on from stored trials: neighbours of the first are told later.
   for (const std::string& name : agent_names()) {
-    const LegalSpace s = space();
-    const auto agent = make_agent(name, s, 7);
-    std::set<std::string> told;
-    const auto tell = [&](const artifact::Schedule& schedule) {
-      told.insert(schedule.str());
-      agent->tell(measured(schedule));
+    const Space s = space();
+    const auto agent = make_agent(name, s, seeded(7));
+    std::set<Point> told;
+    const auto tell = [&](const Point& point) {
+      told.insert(point);
+      agent->tell(point, measured(s, point));
     };
-    tell(s.default_schedule());
-    for (const artifact::Schedule& next : s.neighbours(s.default_schedule())) tell(next);
+    tell(default_point(s));
+    for (const Point& next : s.neighbours(default_point(s))) tell(next);
     for (int i = 0; i < 30; ++i)
-      for (const artifact::Schedule& next : agent->ask(1))
-        EXPECT_FALSE(told.count(next.str())) << name << " asks for " << next.str();
+      for (const Point& next : agent->ask(1))
+        EXPECT_FALSE(told.count(next)) << name << " asks for " << s.schedule(next).str();
   }
 }
 
-TEST_F(Tune, EveryAgentAsksForEachLegalScheduleAtMostOnceAndEnds) {
+TEST_F(Tune, EveryAgentAsksForEachLegalScheduleOnceAndEnds) {
   for (const std::string& name : agent_names()) {
-    const LegalSpace s = space();
-    const auto agent = make_agent(name, s, 7);
-    std::set<std::string> asked;
-    size_t trials = 0;
-    for (;; ++trials) {
-      ASSERT_LE(trials, 200u) << name << " does not end";
+    const Space s = space();
+    const auto agent = make_agent(name, s, seeded(7));
+    std::set<Point> asked;
+    for (;;) {
+      ASSERT_LE(asked.size(), 200u) << name << " does not end";
       const auto next = agent->ask(1);
       if (next.empty()) break;
-      EXPECT_TRUE(s.is_legal(next[0])) << name << ": " << next[0].str();
-      EXPECT_TRUE(asked.insert(next[0].str()).second) << name << " asks again for " << next[0].str();
-      agent->tell(measured(next[0]));
+      EXPECT_TRUE(s.legal(next[0])) << name << ": " << s.schedule(next[0]).str();
+      EXPECT_TRUE(asked.insert(next[0]).second) << name << " asks again for " << s.schedule(next[0]).str();
+      agent->tell(next[0], measured(s, next[0]));
       agent->learn();
     }
-    EXPECT_GE(trials, kLegal - 2) << name;  // random draws may miss one
+    EXPECT_EQ(asked.size(), kLegal) << name;
   }
 }
 
 TEST_F(Tune, AgentsAreDeterministicAndSurviveFailures) {
   for (const std::string& name : agent_names()) {
-    std::vector<std::string> runs[2];
+    std::vector<Point> runs[2];
     for (auto& run : runs) {
-      const LegalSpace s = space();
-      const auto agent = make_agent(name, s, 11);
-      for (int i = 0; i < 10; ++i)
-        for (const auto& schedule : agent->ask(1)) {
-          run.push_back(schedule.str());
-          Trial trial = measured(schedule);
-          if (i % 3 == 1) trial.measurement = {};  // did not build
-          agent->tell(trial);
+      const Space s = space();
+      const auto agent = make_agent(name, s, seeded(11));
+      for (int i = 0; i < 16; ++i)
+        for (const Point& point : agent->ask(1)) {
+          run.push_back(point);
+          agent->tell(point, i % 3 == 1 ? Told{} : measured(s, point));  // a third did not build
         }
     }
     EXPECT_EQ(runs[0], runs[1]) << name;
-    EXPECT_GE(runs[0].size(), 8u) << name;
+    EXPECT_GE(runs[0].size(), 14u) << name;
+  }
+}
+
+TEST_F(Tune, NoAgentNeedsAnythingToRun) {
+  for (const std::string& name : agent_names()) {
+    const Space s = space();
+    const auto agent = make_agent(name, s, seeded(3));
+    size_t trials = 0;
+    for (std::vector<Point> next; !(next = agent->ask(4)).empty();)
+      for (const Point& point : next) {
+        agent->tell(point, {});
+        ++trials;
+      }
+    EXPECT_EQ(trials, kLegal) << name;
   }
 }
 
 TEST_F(Tune, GreedyWalksDownhill) {
-  const LegalSpace s = space();
-  const auto agent = make_agent("greedy", s, 3);
-  agent->tell(measured(s.default_schedule()));
+  const Space s = space();
+  const auto agent = make_agent("greedy", s, seeded(3));
+  agent->tell(default_point(s), measured(s, default_point(s)));
   int trials = 0;
   for (double best = 1e9; best > 10; ++trials) {
     ASSERT_LT(trials, 14) << "no better than chance";
     const auto next = agent->ask(1);
     ASSERT_FALSE(next.empty());
-    best = std::min(best, time_of(next[0]));
-    agent->tell(measured(next[0]));
+    best = std::min(best, time_of(s.schedule(next[0])));
+    agent->tell(next[0], measured(s, next[0]));
   }
 }
 
 TEST_F(Tune, GreedyTriesRivalTacticsBeforeItClimbs) {
-  const LegalSpace s = space();
-  const auto agent = make_agent("greedy", s, 3);
-  agent->tell(measured(s.default_schedule()));
-  const auto next = agent->ask(1);
-  ASSERT_FALSE(next.empty());
-  EXPECT_EQ(next[0].tactic, "plain");
+  const Space s = space();
+  const auto agent = make_agent("greedy", s, seeded(3));
+  agent->tell(default_point(s), measured(s, default_point(s)));
+  bool rival = false;
+  for (const Point& next : agent->ask(2)) rival = rival || s.schedule(next).tactic == "plain";
+  EXPECT_TRUE(rival);
 }
 
-TEST_F(Tune, GreedyTriesTheMiddleOrWhatATacticSaysFirst) {
+TEST_F(Tune, ATacticIsTriedFirstWhereItSays) {
   struct WithLibrary : GridFamily {
     artifact::ScheduleSpace space(const ir::Workload& w, const std::vector<ir::Fact>& facts,
                                   const target::DeviceSpec& d) const override {
@@ -178,18 +209,16 @@ TEST_F(Tune, GreedyTriesTheMiddleOrWhatATacticSaysFirst) {
       return space;
     }
   } library;
-  const LegalSpace s{workload, library, ir::facts_at(workload.graph, {{"s0", 10}}), device};
-  const auto agent = make_agent("greedy", s, 3);
-  agent->tell(measured(s.default_schedule()));
-  const auto next = agent->ask(1);
-  ASSERT_FALSE(next.empty());
-  EXPECT_EQ(next[0].str(), "text/plain algorithm=0 other=6");
+  const Space s = family_space(workload, library, facts, device);
+  std::vector<std::string> firsts;
+  for (const Point& first : s.firsts()) firsts.push_back(s.schedule(first).str());
+  EXPECT_EQ(firsts, (std::vector<std::string>{"text/plain algorithm=0 other=6"}));  // a=4 b=4 is illegal
 }
 
 TEST_F(Tune, UnknownAgentsAreNamed) {
-  const LegalSpace s = space();
+  const Space s = space();
   try {
-    make_agent("oracle", s, 1);
+    make_agent("oracle", s, seeded(1));
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Code::kInvalidArgument);

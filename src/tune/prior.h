@@ -1,0 +1,96 @@
+// What is expected of configurations before any trial here, learned from other devices and shapes.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tune/critic/mlp.h"
+#include "tune/space.h"
+
+namespace thrice::tune {
+
+class Prior {
+ public:
+  virtual ~Prior() = default;
+  // For each point a number that grows with the cost: the logarithm of its cost over the best, squeezed
+  // (squeezed_cost). Only differences within a space mean anything.
+  virtual std::vector<float> expected(const Space& space, const std::vector<Point>& points) const = 0;
+};
+
+// tanh of cost above best: near the best it is the difference itself; what is e times slower is all alike.
+float squeezed_cost(double cost, double best);
+
+// Facts of a workload and its device, by versioned name ("flops", "compute_units", ...), as logarithms.
+using Context = std::map<std::string, double>;
+
+// One configuration that was measured somewhere.
+struct Sample {
+  artifact::Schedule schedule;
+  bool ok = false;
+  double cost = 0;  // natural logarithm
+};
+// Samples that may be compared: one workload, shape and device.
+struct Task {
+  std::string group;  // what shares parameters: a family, or the kernel of recorded spaces
+  Context context;
+  std::vector<Sample> samples;
+};
+
+// The value networks of one group.
+class GroupNet {
+ public:
+  GroupNet() = default;
+  struct TrainOptions {
+    int members = 2;
+    int steps = 4000;  // of Adam, 64 samples each
+    float learning_rate = 0.003f;
+    uint64_t seed = 1;
+  };
+  // All tasks are of one group. Deterministic for a seed.
+  static GroupNet train(const std::vector<const Task*>& tasks, const TrainOptions& options);
+  const std::string& group() const { return group_; }
+  const std::vector<std::string>& inputs() const { return inputs_; }
+  size_t tasks() const { return tasks_; }
+  size_t samples() const { return samples_; }
+  std::vector<float> expected(const std::vector<artifact::Schedule>& schedules, const Context& context) const;
+
+  std::string str() const;  // lines of text; numbers as 16-bit floats in base64
+  static GroupNet parse(const std::vector<std::string>& lines, size_t& at);  // throws kCorrupt with the line
+
+ private:
+  void write(const artifact::Schedule& schedule, const Context& context, float* column) const;
+  std::string group_;
+  std::vector<std::string> inputs_;  // "p:tile_m" a parameter's logarithm, "d:tile_m" its power of two,
+                                     // "t:matmul/mma" a tactic, "c:flops" a fact
+  std::vector<float> mean_, scale_;
+  std::vector<Mlp> members_;
+  size_t tasks_ = 0, samples_ = 0;
+};
+
+class NetPrior : public Prior {
+ public:
+  NetPrior(std::shared_ptr<const GroupNet> net, Context context)
+      : net_(std::move(net)), context_(std::move(context)) {}
+  std::vector<float> expected(const Space& space, const std::vector<Point>& points) const override;
+
+ private:
+  std::shared_ptr<const GroupNet> net_;
+  Context context_;
+};
+
+// A trained agent: nets by group. The file is text; docs/agent.md.
+class Knowledge {
+ public:
+  static constexpr int kFeatureVersion = 1;  // meaning of inputs; other versions are refused
+  std::vector<std::shared_ptr<const GroupNet>> nets;
+  std::shared_ptr<const GroupNet> find(const std::string& group) const;  // nullptr: nothing is known of it
+  std::string str() const;
+  static Knowledge parse(const std::string& text, const std::string& name);  // throws kCorrupt, kUnsupported
+  static const Knowledge& shipped();                                         // what this program carries
+};
+
+// Nets of every group with tasks, one after the other.
+Knowledge train_knowledge(const std::vector<Task>& tasks, const GroupNet::TrainOptions& options);
+
+}  // namespace thrice::tune
