@@ -64,6 +64,8 @@ class TrialPlace {
   virtual void prepare(const std::vector<artifact::KernelSource>& sources) { (void)sources; }
   // How many candidates ahead are worth preparing; 1 = none but the next.
   virtual size_t lookahead() const { return 1; }
+  // Goes on without unmapped memory at the ends of buffers; false: there was none.
+  virtual bool drop_fences() { return false; }
   // Why no further trial can be made; empty = one can.
   virtual std::string lost() const { return {}; }
   // What a user should know afterwards.

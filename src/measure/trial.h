@@ -23,6 +23,7 @@ class TrialRunner {
   // Candidates that will be tried soon: their text goes to where it may be built meanwhile.
   void prepare(const ir::Workload& workload, const family::Family& family,
                const std::vector<artifact::Schedule>& schedules);
+  bool drop_fences() { return place_->drop_fences(); }
   const TrialPlace& place() const { return *place_; }
 
  private:

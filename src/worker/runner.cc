@@ -230,6 +230,14 @@ void Runner::prepare(const std::vector<artifact::KernelSource>& sources) {
     if (!cache_->has(source)) builders_->submit(source);
 }
 
+bool Runner::drop_fences() {
+  if (!options_.fences) return false;
+  options_.fences = false;
+  dropped_fences_ = true;
+  child_.reset();
+  return true;
+}
+
 size_t Runner::lookahead() const { return builders_ ? static_cast<size_t>(builders_->count()) : 1; }
 
 std::vector<std::string> Runner::notes() const {
@@ -237,6 +245,11 @@ std::vector<std::string> Runner::notes() const {
   if (faults_ > 0)
     notes.push_back(fmt::format("{} {} the worker process; none is tried again here (the last: {})", faults_,
                                 faults_ == 1 ? "candidate cost" : "candidates cost", last_fault_));
+  if (dropped_fences_)
+    notes.emplace_back(
+        "a default schedule faulted between fences (it reads beyond its buffers) and was tried again "
+        "without: "
+        "from then on only guard zones watched the ends of buffers; please report it");
   if (!lost_.empty()) notes.push_back("tuning ended early: " + lost_);
   return notes;
 }

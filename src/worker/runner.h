@@ -34,6 +34,7 @@ class Runner : public measure::TrialPlace {
                                        const measure::TimingOptions& options) override;
   void prepare(const std::vector<artifact::KernelSource>& sources) override;
   size_t lookahead() const override;
+  bool drop_fences() override;
   std::string lost() const override { return lost_; }
   std::vector<std::string> notes() const override;
 
@@ -68,6 +69,7 @@ class Runner : public measure::TrialPlace {
   std::unique_ptr<Child> child_;
   std::unique_ptr<Builders> builders_;  // nullptr: builds in the runner
   bool suspect_ = false;                // a worker ended badly since the last good answer
+  bool dropped_fences_ = false;
   int64_t faults_ = 0, probes_ = 0;
   std::string lost_, last_fault_;
 };

@@ -69,6 +69,7 @@ class WithSignals : public measure::TrialPlace {
     return runner->compare(workload, oracle, contenders, timing);
   }
   std::string lost() const override { return runner->lost(); }
+  bool drop_fences() override { return runner->drop_fences(); }
   std::unique_ptr<Runner> runner;
 };
 
@@ -231,31 +232,36 @@ TEST_F(Workers, ASearchGoesThroughFaultsToTheBest) {
 }
 
 TEST_F(Workers, ADefaultThatKillsItsWorkerEndsTheRunWithTheReason) {
-  const FaultFamily deadly({Fault::kIllegalAddress});
-  plan::PlannedWorkload planned;
-  planned.workload = workload;
-  planned.family = &deadly;
-  planned.facts = oracle->facts();
-  planned.schedule = FaultFamily::schedule(0);
-  planned.uses = {"Relu_7"};
-  const flow::Settings settings;
-  const flow::Listener listener;
-  std::map<std::string, flow::Tuned> results;
-  int64_t trials = 0;
-  flow::TuningContext context;
-  context.device = device;
-  context.runner = runner.get();
-  context.settings = &settings;
-  context.listener = &listener;
-  context.results = &results;
-  context.trials = &trials;
-  try {
-    flow::measure_defaults(context, {{workload.hash, planned}}, "build and check");
-    FAIL() << "a deadly default passed";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::kLaunchFailed);
-    EXPECT_NE(std::string(error.what()).find("signal 11"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("Relu_7"), std::string::npos) << error.what();
+  for (const Fault fault : {Fault::kReadBeyond, Fault::kIllegalAddress}) {
+    const FaultFamily deadly({fault});
+    plan::PlannedWorkload planned;
+    planned.workload = workload;
+    planned.family = &deadly;
+    planned.facts = oracle->facts();
+    planned.schedule = FaultFamily::schedule(0);
+    planned.uses = {"Relu_7"};
+    const flow::Settings settings;
+    const flow::Listener listener;
+    std::map<std::string, flow::Tuned> results;
+    int64_t trials = 0;
+    flow::TuningContext context;
+    context.device = device;
+    context.runner = runner.get();
+    context.settings = &settings;
+    context.listener = &listener;
+    context.results = &results;
+    context.trials = &trials;
+    try {
+      flow::measure_defaults(context, {{workload.hash, planned}}, "build and check");
+      EXPECT_EQ(fault, Fault::kReadBeyond) << "a deadly default passed";
+      ASSERT_EQ(worker->notes().size(), 2u);
+      EXPECT_NE(worker->notes()[1].find("without"), std::string::npos) << worker->notes()[1];
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::kLaunchFailed);
+      EXPECT_NE(std::string(error.what()).find("signal 11"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("Relu_7"), std::string::npos) << error.what();
+      EXPECT_EQ(fault, Fault::kIllegalAddress) << error.what();
+    }
   }
 }
 
