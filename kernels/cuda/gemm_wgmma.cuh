@@ -2,17 +2,20 @@
 // kernels: `pack` writes one operand as scaled halves, `multiply` streams both and multiplies.
 //
 // pack: a step is 64 of the depth. A row of A (column of B) is scaled by the power of two that brings its largest element of the
-// step to [2^14, 2^15), then split: hi = x rounded to fp16, lo = fp16(x - hi), together 22 bits. So nothing over- or underflows,
-// whatever the range of the whole row. Written as [z][step][hi, lo][row][64 halves], rows padded with zeros to whole tiles, the
-// eight 16-byte pieces of a row in the order of the 128-byte swizzle: any eight-aligned range of rows is one run of bytes that
-// wgmma can read. The exponents that undo the scales are bytes [z][step][row].
+// step to [2^14, 2^15), then split: hi = x rounded to fp16, lo = fp16(2^11 (x - hi)), together 22 bits of everything down to 2^-28 of
+// the largest. So nothing over- or underflows, whatever the range of the whole row. (Without the 2^11, elements 2^-20 of the largest
+// keep 18 bits: too few where they meet an outlier of the other operand.)
+// Written as [z][step][hi, lo][row][64 halves], rows padded with zeros to whole tiles, the eight 16-byte pieces of a row in the order
+// of the 128-byte swizzle: any eight-aligned range of rows is one run of bytes that wgmma can read. The exponents that undo the
+// scales are bytes [z][step][row].
 // A block packs 64 rows of one step. Operands along the depth: 16 threads a row, four elements each. Operands along rows: half a row
 // a thread; every load is 64 bytes and more a row of threads, whatever the alignment.
 //
 // multiply: a block of $CONSUMERS groups of 128 threads and one producer computes BM x BN, BM = 64 $CONSUMERS, in slices of SN columns.
 // The producer, one thread, copies in bulk into a ring of A slots and a ring of B slots (one slice each); a barrier each for "full"
-// and "empty". A consumer multiplies 64 rows: lo*hi + hi*lo + hi*hi of a step are summed from zero by the tensor cores (which
-// truncate), scaled back and added to float32 sums in registers: long sums lose no more than float32 sums do.
+// and "empty". A consumer multiplies 64 rows: lo*hi + hi*lo of a step are summed from zero by the tensor cores (which truncate) and
+// scaled by 2^-11, hi*hi joins them, and the sums are scaled back and added to float32 sums in registers: long sums lose no more than
+// float32 sums do.
 // An infinite operand gives NaN (Inf - Inf in lo), also where float32 arithmetic would give Inf.
 // SPLIT > 1: the blocks of a cluster share the depth and add up their tiles out of all their shared memories (gemm_mma.cuh).
 // Tiles run through the rows in groups of $GROUP, so that blocks at work share operands in the second cache.
@@ -56,7 +59,7 @@ TH_FN void th_split(float x, float y, float scale, th_u32& hi, th_u32& lo) {
   asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(hi) : "f"(u), "f"(v));
   float u_hi, v_hi;
   asm("{.reg .f16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h;}" : "=f"(u_hi), "=f"(v_hi) : "r"(hi));
-  const float u_lo = u - u_hi, v_lo = v - v_hi;
+  const float u_lo = (u - u_hi) * 2048.0f, v_lo = (v - v_hi) * 2048.0f;
   asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(lo) : "f"(u_lo), "f"(v_lo));
 }
 //@@ pack
@@ -222,6 +225,13 @@ th_wgmma(sum, a_lo + 2 * kk, b_hi + 2 * kk, kk > 0);
 TH_UNROLL for (int kk = 0; kk < 4; ++kk) {
 th_wgmma(sum, a_hi + 2 * kk, b_lo + 2 * kk, 1);
 }
+asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;" ::: "memory");
+th_wgmma_done(sum);
+TH_UNROLL for (int i = 0; i < $SUMS; ++i) {
+sum[i] *= 0.00048828125f;
+}
+th_wgmma_done(sum);
+asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 TH_UNROLL for (int kk = 0; kk < 4; ++kk) {
 th_wgmma(sum, a_hi + 2 * kk, b_hi + 2 * kk, 1);
 }

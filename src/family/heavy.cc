@@ -15,18 +15,25 @@ using ir::ValueId;
 
 HeavyRegion find_heavy(const Workload& workload, const std::set<Op>& ops) {
   const ir::Graph& graph = workload.graph;
-  HeavyRegion region;
+  NodeId heavy = -1;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (!ops.count(graph.nodes[n].op)) continue;
-    if (region.node >= 0)
+    if (heavy >= 0)
       throw NotMatched{fmt::format("two heavy operators ({} and {}) in one region",
-                                   ir::op_name(graph.nodes[static_cast<size_t>(region.node)].op),
+                                   ir::op_name(graph.nodes[static_cast<size_t>(heavy)].op),
                                    ir::op_name(graph.nodes[n].op))};
-    region.node = static_cast<NodeId>(n);
+    heavy = static_cast<NodeId>(n);
   }
-  if (region.node < 0) throw NotMatched{"no operator of this family"};
-  region.op = &graph.nodes[static_cast<size_t>(region.node)];
-  if (auto refusal = refuse_inlining(workload, {region.node})) throw NotMatched{*refusal};
+  if (heavy < 0) throw NotMatched{"no operator of this family"};
+  if (auto refusal = refuse_inlining(workload, {heavy})) throw NotMatched{*refusal};
+  return region_behind(workload, heavy);
+}
+
+HeavyRegion region_behind(const Workload& workload, NodeId heavy) {
+  const ir::Graph& graph = workload.graph;
+  HeavyRegion region;
+  region.node = heavy;
+  region.op = &graph.nodes[static_cast<size_t>(heavy)];
   for (const ValueId result : region.op->outputs)
     if (result != ir::kNoValue && region.result == ir::kNoValue) region.result = result;
   if (region.result == ir::kNoValue) throw NotMatched{"nobody reads the result"};
@@ -74,6 +81,21 @@ Refusal refuse_heavy(const Workload& workload, const std::set<Op>& ops) {
   } catch (const NotMatched& reason) {
     return reason.reason;
   }
+}
+
+Coords product_coords(Emitter& e, ValueId operand, ValueId result, const Coords& batch, Index row,
+                      Index col) {
+  const auto& shape = e.graph().value(operand).type.shape;
+  std::vector<ir::Dim> out_shape = e.graph().value(result).type.shape;
+  Coords out = batch;
+  for (int k = 2; k > 0; --k)
+    out_shape[out_shape.size() - static_cast<size_t>(k)] = shape[shape.size() - static_cast<size_t>(k)];
+  out.push_back(row);
+  out.push_back(col);
+  Coords coords = e.broadcast(operand, out, out_shape);
+  coords[coords.size() - 2] = row;
+  coords[coords.size() - 1] = col;
+  return coords;
 }
 
 void emit_epilogue(Emitter& e, const HeavyRegion& region, const Coords& at,

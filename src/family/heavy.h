@@ -21,6 +21,13 @@ struct HeavyRegion {
 // output that does not come from it, or an epilogue whose coordinates cannot be led back to the result's.
 HeavyRegion find_heavy(const Workload& workload, const std::set<ir::Op>& ops);
 Refusal refuse_heavy(const Workload& workload, const std::set<ir::Op>& ops);
+// The region whose outputs all come from `node`, with the views between. Throws NotMatched.
+HeavyRegion region_behind(const Workload& workload, ir::NodeId node);
+
+// Coordinates of an operand of a matrix product: its batch axes follow the result's, which are `batch`; its
+// last two are (row, col).
+Coords product_coords(Emitter& e, ir::ValueId operand, ir::ValueId result, const Coords& batch, Index row,
+                      Index col);
 
 // Stores every graph output that element `at` of the heavy result decides. `elements` are identifiers of the
 // compute type, one a result of the node ("" where it is not wanted).

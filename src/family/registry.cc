@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "family/attention/attention.h"
 #include "family/column/column.h"
 #include "family/conv/conv.h"
 #include "family/family.h"
@@ -19,9 +20,17 @@ const std::vector<const Family*>& families() {
   static const ColumnFamily column;
   static const MapFamily map;
   // The planner asks in this order: heavy cores first, then reductions, then plain maps.
-  static const std::vector<const Family*> kAll = {
-      &matmul_family(), &conv_family(), &pool_family(),  &resize_family(),  &row,
-      &column,          &scan_family(), &top_k_family(), &scatter_family(), &map};
+  static const std::vector<const Family*> kAll = {&matmul_family(),
+                                                  &attention_family(),
+                                                  &conv_family(),
+                                                  &pool_family(),
+                                                  &resize_family(),
+                                                  &row,
+                                                  &column,
+                                                  &scan_family(),
+                                                  &top_k_family(),
+                                                  &scatter_family(),
+                                                  &map};
   return kAll;
 }
 

@@ -48,6 +48,27 @@ bool is_cheap(const Node& node) {
   }
 }
 
+// Views that lead to one element each, and multiplication by a number.
+bool is_read_through(const Graph& graph, const Node& node) {
+  const auto is_number = [&](ir::ValueId v) {
+    const auto& constant = graph.value(v).constant;
+    return constant && constant->size() == 1;
+  };
+  switch (node.op) {
+    case Op::reshape:
+    case Op::transpose:
+    case Op::slice:
+    case Op::expand:
+    case Op::gather:
+    case Op::cast:
+      return true;
+    case Op::mul:
+      return is_number(node.inputs[0]) || is_number(node.inputs[1]);
+    default:
+      return false;
+  }
+}
+
 ir::Dim largest_output(const Graph& graph, const std::vector<NodeId>& nodes) {
   ir::Dim largest = 0;
   for (NodeId n : nodes)
@@ -83,7 +104,12 @@ MergeVerdict judge_merge(const Graph& graph, const std::vector<NodeId>& nodes,
   std::set_difference(nodes.begin(), nodes.end(), consumer.begin(), consumer.end(),
                       std::back_inserter(producers));
   const auto heavy = [&](NodeId n) { return ir::op_class(node_at(graph, n).op) == OpClass::kHeavy; };
-  if (std::any_of(consumer.begin(), consumer.end(), heavy)) {
+  if (std::count_if(consumer.begin(), consumer.end(), heavy) > 1) {
+    // Attention reads every operand a few times, a tile of rows at once: views cost only index arithmetic.
+    for (NodeId n : producers)
+      if (!is_read_through(graph, node_at(graph, n)))
+        return {"the operator before attention would be computed again at every read of it"};
+  } else if (std::any_of(consumer.begin(), consumer.end(), heavy)) {
     // The core reads each operand element many times: only what costs nothing may be computed at each read.
     for (NodeId n : producers)
       if (node_at(graph, n).op != Op::cast)

@@ -7,6 +7,7 @@
 
 #include "ir/check.h"
 #include "ir/region_name.h"
+#include "plan/attention_core.h"
 #include "plan/grouping.h"
 #include "plan/merge_rules.h"
 
@@ -68,7 +69,10 @@ class Planner {
 
   artifact::Plan plan() {
     merge_origins();
-    if (options_.planner == "greedy") merge_greedily();
+    if (options_.planner == "greedy") {
+      merge_attention();
+      merge_greedily();
+    }
     artifact::Plan plan;
     plan.graph_hash = ir::structural_hash(graph_, false);
     plan.planner = options_.planner;
@@ -119,10 +123,56 @@ class Planner {
     }
   }
 
+  // Attention before anything else takes its parts. What its operands are read through comes along; what
+  // makes them stays with the products before.
+  void merge_attention() {
+    for (const std::vector<NodeId>& core : attention_cores(graph_)) {
+      Grouping trial = groups_;
+      const int g = trial.group_of(core.back());
+      const bool merged =
+          std::all_of(core.rbegin(), core.rend(), [&](NodeId n) {  // consumers first: no path around
+            const int p = trial.group_of(n);
+            if (p == g) return true;
+            if (p < 0 || !on_device(p) || !trial.can_merge(g, p)) return false;
+            trial.merge(g, p);
+            return true;
+          });
+      if (!merged || !is_worth_one_kernel(trial.nodes(g))) continue;
+      groups_ = std::move(trial);
+      grow(g, [](int) { return true; });
+    }
+  }
+  // The portable tactic exists for every device, but loses to its parts.
+  bool is_worth_one_kernel(const std::vector<NodeId>& nodes) const {
+    const ir::Workload workload = ir::extract(graph_, ir::make_region(graph_, nodes));
+    const family::Family* family = match_family(workload);
+    if (!family || family->name() != "attention") return false;
+    std::vector<ir::Fact> inputs;
+    for (ir::ValueId v : workload.inputs) inputs.push_back(facts_[static_cast<size_t>(v)]);
+    return family->default_schedule(workload, inputs, device_).tactic != "row";
+  }
+
   void merge_greedily() {
-    for (int g : groups_.ordered())
-      if (!groups_.nodes(g).empty() && on_device(g) && !is_alias(g))
-        grow(g, [&](int p) { return !is_alias(p); });
+    for (int g : groups_.ordered()) {
+      if (groups_.nodes(g).empty() || !on_device(g) || is_alias(g)) continue;
+      do grow(g, [&](int p) { return !is_alias(p); });
+      while (reach_through_aliases(g));
+    }
+  }
+
+  // A view that costs nothing is worth nothing in a region, but what lies behind it may be.
+  bool reach_through_aliases(int g) {
+    for (int p : groups_.producers(g)) {
+      std::vector<int> chain;
+      for (int at = p; at >= 0 && on_device(at);) {
+        chain.push_back(at);
+        if (!is_alias(at)) break;
+        const std::vector<int> before = groups_.producers(at);
+        at = before.size() == 1 ? before[0] : -1;
+      }
+      if (chain.size() > 1 && !is_alias(chain.back()) && try_merge(g, chain)) return true;
+    }
+    return false;
   }
 
   // Merges producers into g as long as one can be: all of them at once first (a value read on both sides of a

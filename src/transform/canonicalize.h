@@ -19,6 +19,10 @@ int64_t merge_views(ir::Graph& graph);
 // nodes are never merged. Equal small constants become one first. Returns nodes merged.
 int64_t merge_common(ir::Graph& graph);
 
+// The shape of a value whose extents follow from those of the graph's inputs is read from the inputs: no
+// result need be there only for its shape. Needs the values that inference knows. Returns shapes rewritten.
+int64_t read_shapes_of_inputs(ir::Graph& graph);
+
 // conv -> per-channel mul, add, sub, div by constants: into weights and bias, computed in float64 and rounded
 // once. Only where the values between are read by nobody else and are no outputs, and where no scale is zero
 // or not finite.

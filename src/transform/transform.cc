@@ -24,6 +24,7 @@ constexpr Pass kPasses[] = {
     {"fold", [](ir::Graph& g, const TransformOptions& o) { return fold_constants(g, o.max_folded_bytes); }},
     {"bypass", [](ir::Graph& g, const TransformOptions&) { return bypass_identities(g); }},
     {"views", [](ir::Graph& g, const TransformOptions&) { return merge_views(g); }},
+    {"shapes", [](ir::Graph& g, const TransformOptions&) { return read_shapes_of_inputs(g); }},
     {"common", [](ir::Graph& g, const TransformOptions&) { return merge_common(g); }},
     {"dead", [](ir::Graph& g, const TransformOptions&) { return remove_dead(g); }},
     {"conv_scale",
@@ -57,7 +58,7 @@ void transform_one(ir::Graph& graph, const TransformOptions& options, std::vecto
 
 std::vector<PassReport> run_transforms(ir::Graph& graph, const TransformOptions& options) {
   std::vector<PassReport> reports;
-  for (const char* name : {"fold", "bypass", "views", "common", "conv_scale", "dead"})
+  for (const char* name : {"fold", "bypass", "views", "shapes", "common", "conv_scale", "dead"})
     reports.push_back({name, 0});
   const size_t before = graph.nodes.size();
   transform_one(graph, options, reports);

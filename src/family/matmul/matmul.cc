@@ -18,22 +18,6 @@ constexpr const char* kTactics[] = {"naive", "tiled", "mma", "wgmma", "cublaslt"
 
 bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
 
-// Coordinates of an operand: its batch axes follow the result's, its last two are (row, column).
-Coords operand_coords(Emitter& e, ValueId operand, ValueId result, const Coords& batch, Index row,
-                      Index col) {
-  const auto& shape = e.graph().value(operand).type.shape;
-  std::vector<Dim> out_shape = e.graph().value(result).type.shape;
-  Coords out = batch;
-  for (int k = 2; k > 0; --k)
-    out_shape[out_shape.size() - static_cast<size_t>(k)] = shape[shape.size() - static_cast<size_t>(k)];
-  out.push_back(row);
-  out.push_back(col);
-  Coords coords = e.broadcast(operand, out, out_shape);
-  coords[coords.size() - 2] = row;
-  coords[coords.size() - 1] = col;
-  return coords;
-}
-
 // Where b has no batch, the batches of a are more rows: a batch of short products becomes one tall one.
 bool folds_batches(const ir::Graph& graph, const ir::Node& node) {
   if (node.int_attr("trans_a", 0) != 0) return false;
@@ -94,7 +78,7 @@ Gemm make_gemm(const ProgramDraft& draft, const HeavyRegion& region) {
     Coords c = rows_of(e, z, m);
     const Index row = c.back();
     c.pop_back();
-    return operand_coords(e, a, y, c, trans_a ? k : row, trans_a ? row : k);
+    return product_coords(e, a, y, c, trans_a ? k : row, trans_a ? row : k);
   };
   const auto b_coords = [=](Emitter& e, Index z, Index k, Index n) {
     Coords c;
@@ -104,7 +88,7 @@ Gemm make_gemm(const ProgramDraft& draft, const HeavyRegion& region) {
       c = rows_of(e, z, e.constant(0));
       c.pop_back();
     }
-    return operand_coords(e, b, y, c, trans_b ? n : k, trans_b ? k : n);
+    return product_coords(e, b, y, c, trans_b ? n : k, trans_b ? k : n);
   };
   g.a = [=](Emitter& e, Index z, Index m, Index k) { return e.value(a, a_coords(e, z, m, k)); };
   g.b = [=](Emitter& e, Index z, Index k, Index n) { return e.value(b, b_coords(e, z, k, n)); };

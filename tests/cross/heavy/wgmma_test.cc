@@ -1,7 +1,10 @@
 // Catches: the packing kernels or the multiplying one at edges of tiles, batches, transposes, prologues and
 // long or wide-ranging sums; scratch buffers that do not fit what the kernels write. The kernels run on a
 // card of sm_90a; elsewhere they are described.
+#include <cmath>
+
 #include "cross/heavy/schedules.h"
+#include "ir/element_bound.h"
 
 namespace thrice::testing {
 namespace {
@@ -90,6 +93,24 @@ TEST(Wgmma, LongAndWideSums) {
       for (const int64_t split : {1, 8})
         FamilyRunner::instance().check(w, family::matmul_family(), schedule(64, 64, 3, split),
                                        ir::make_inputs(w.graph, {}, kind, 5));
+  }
+}
+
+// An outlier of A meets small elements of B, and the other way round: every element has a bound of its own.
+TEST(Wgmma, OutliersLeaveEveryElementWithinItsBound) {
+  if (!is_hopper()) GTEST_SKIP() << "needs a card of sm_90a";
+  const ir::Workload w = product({Dim(128), Dim(768)}, {Dim(768), Dim(256)});
+  for (const uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    const auto inputs = ir::make_inputs(w.graph, {}, InputKind::kOutliers, seed);
+    std::vector<ir::ArrayPtr> arrays;
+    for (const auto& t : inputs) arrays.push_back(ir::to_array(t));
+    const auto bound = ir::element_bounds(w.graph, arrays)[0].value();
+    const auto reference = ir::evaluate_graph(w.graph, arrays)[0];
+    const ir::Tensor y =
+        FamilyRunner::instance().run(w, family::matmul_family(), schedule(128, 128, 2, 1), inputs)[0];
+    for (size_t i = 0; i < bound.size(); ++i)
+      ASSERT_LE(std::fabs(y.as_double(static_cast<int64_t>(i)) - reference->f[i]), bound[i])
+          << "element " << i << ", seed " << seed;
   }
 }
 

@@ -47,6 +47,48 @@ TEST(Planner, NodesOfOneOperatorStayTogetherInTheOriginal) {
   EXPECT_EQ(steps_of(planned(*graph, "original").plan).size(), 1u);
 }
 
+// A card of its own keeps attention in one kernel, with the views before it and behind it; elsewhere, and in
+// the original plan, its operators stay apart.
+TEST(Planner, AttentionIsOneRegionOnACard) {
+  GraphMaker m;
+  const auto q = m.input({2, 8, 16}), k = m.input({2, 8, 16}), v = m.input({2, 8, 16});
+  const auto kt = m.add(Op::transpose, {k}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  const auto s = m.add(Op::matmul, {m.add(Op::exp, {q}), kt});
+  const auto reduce = [&](const char* kind, ir::ValueId x) {
+    return m.add(Op::reduce, {x}, {{"kind", std::string(kind)}, {"axes", std::vector<int64_t>{2}}});
+  };
+  const auto e = m.add(Op::exp, {m.add(Op::sub, {s, reduce("max", s)})});
+  const auto y = m.add(Op::matmul, {m.add(Op::div, {e, reduce("sum", e)}), v});
+  m.output(m.add(Op::transpose, {y}, {{"perm", std::vector<int64_t>{1, 0, 2}}}));
+  const auto graph = test::with_origins(m);
+  target::DeviceSpec card;
+  card.api = target::Api::kCuda;
+  card.architecture = "sm_80";
+  card.optin_shared_bytes = 99 * 1024;
+  PlanOptions options;
+  const PlanResult fused = make_plan(*graph, card, options);
+  // The exponential of q would be computed once for every tile of keys: it stays outside.
+  ASSERT_EQ(steps_of(fused.plan).size(), 2u);
+  EXPECT_EQ(steps_of(fused.plan)[1].schedule.family, "attention");
+  EXPECT_EQ(steps_of(fused.plan)[1].nodes.size(), graph->nodes.size() - 1);
+  options.planner = "original";
+  EXPECT_EQ(steps_of(make_plan(*graph, card, options).plan).size(), graph->nodes.size());
+  for (const auto& step : steps_of(planned(*graph).plan)) EXPECT_NE(step.schedule.family, "attention");
+}
+
+// A reshape in between is no reason to write a product to memory and read it again.
+TEST(Planner, FusesThroughAViewThatCostsNothing) {
+  GraphMaker m;
+  const auto x = m.input({2, 8, 16}), w = m.input({16, 4});
+  const auto flat = m.add(Op::reshape, {x, m.ints({16, 16})});
+  const auto y = m.add(Op::reshape, {m.add(Op::matmul, {flat, w}), m.ints({2, 8, 4})});
+  m.output(m.add(Op::relu, {y}));
+  const auto graph = test::with_origins(m);
+  size_t kernels = 0;
+  for (const auto& step : steps_of(planned(*graph).plan)) kernels += step.kind == StepKind::kRegion;
+  EXPECT_EQ(kernels, 1u);
+}
+
 TEST(Planner, EqualRegionsShareAWorkload) {
   GraphMaker m;
   const auto a = m.input({4, 8}), b = m.input({4, 8});

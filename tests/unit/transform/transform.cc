@@ -202,5 +202,34 @@ TEST(Transform, SaysWhatItDid) {
   EXPECT_EQ(lines.at(0), "fold: (unchanged)");
 }
 
+// The shape of a result follows from the input's: nobody needs the result for it.
+TEST(Transform, ShapesAreReadFromInputs) {
+  Builder b;
+  const ValueId x = b.input({Dim::symbol("n"), Dim(6)});
+  const ValueId halves = b.emit(Op::reshape, {x, b.ints({-1, 3})});  // [2 n, 3]
+  const ValueId shape = b.emit(Op::shape, {b.emit(Op::exp, {halves})});
+  b.output(b.emit(Op::add, {shape, shape}));
+  const Graph after = transformed(b.g);
+  for (const ir::Node& node : after.nodes) {
+    EXPECT_NE(node.op, Op::exp);
+    if (node.op == Op::shape) {
+      EXPECT_EQ(node.inputs[0], after.inputs[0]);
+    }
+  }
+  for (const int64_t n : {0, 1, 5})
+    EXPECT_EQ(run(after, {Tensor(DType::kF32, {n, 6})})[0],
+              (std::vector<double>{4.0 * static_cast<double>(n), 6}));
+}
+
+// What only a run can tell stays where it is.
+TEST(Transform, ShapesThatDependOnDataStay) {
+  Builder b;
+  const ValueId x = b.input({Dim::symbol("n")});
+  b.output(b.emit(Op::shape, {b.emit(Op::nonzero, {x})}));
+  const Graph after = transformed(b.g);
+  EXPECT_EQ(run(after, {Tensor::of(DType::kF32, std::vector<int64_t>{3}, std::vector<double>{1, 0, 2})})[0],
+            (std::vector<double>{1, 2}));
+}
+
 }  // namespace
 }  // namespace thrice::transform

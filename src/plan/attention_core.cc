@@ -1,0 +1,66 @@
+#include "plan/attention_core.h"
+
+#include <algorithm>
+#include <set>
+
+namespace thrice::plan {
+
+using ir::Graph;
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+using ir::OpClass;
+
+namespace {
+
+constexpr size_t kMostBetween = 24;  // scale, mask, bias and softmax are about ten
+
+bool is_between(const Node& node) {
+  const OpClass cls = ir::op_class(node.op);
+  return cls == OpClass::kUnary || cls == OpClass::kBinary || cls == OpClass::kTernary ||
+         node.op == Op::reduce;
+}
+
+// What lies between a product and the one its first operand comes from; empty where that is not so.
+std::vector<NodeId> core_behind(const Graph& graph, NodeId second) {
+  const auto node_at = [&](NodeId n) -> const Node& { return graph.nodes[static_cast<size_t>(n)]; };
+  std::set<NodeId> above;  // everything the first operand is made of, down to the first product
+  std::vector<NodeId> waiting{graph.value(node_at(second).inputs[0]).producer};
+  NodeId first = -1;
+  while (!waiting.empty()) {
+    const NodeId n = waiting.back();
+    waiting.pop_back();
+    if (n < 0 || above.count(n)) continue;
+    if (node_at(n).op == Op::matmul) {
+      if (first >= 0 && first != n) return {};
+      first = n;
+    } else if (is_between(node_at(n)) && above.size() < kMostBetween) {
+      above.insert(n);
+      for (const ir::ValueId v : node_at(n).inputs)
+        if (v != ir::kNoValue) waiting.push_back(graph.value(v).producer);
+    }
+  }
+  if (first < 0) return {};
+  std::set<NodeId> core{first};  // those of them that the first product reaches
+  for (const NodeId n : above)   // ascending: producers come first
+    for (const ir::ValueId v : node_at(n).inputs)
+      if (v != ir::kNoValue && core.count(graph.value(v).producer)) core.insert(n);
+  core.insert(second);
+  const bool reduces =
+      std::any_of(core.begin(), core.end(), [&](NodeId n) { return node_at(n).op == Op::reduce; });
+  return reduces ? std::vector<NodeId>(core.begin(), core.end()) : std::vector<NodeId>{};
+}
+
+}  // namespace
+
+std::vector<std::vector<NodeId>> attention_cores(const Graph& graph) {
+  std::vector<std::vector<NodeId>> cores;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (graph.nodes[n].op != Op::matmul) continue;
+    std::vector<NodeId> core = core_behind(graph, static_cast<NodeId>(n));
+    if (!core.empty()) cores.push_back(std::move(core));
+  }
+  return cores;
+}
+
+}  // namespace thrice::plan

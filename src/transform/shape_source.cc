@@ -1,0 +1,110 @@
+#include <algorithm>
+#include <optional>
+
+#include "transform/canonicalize.h"
+
+namespace thrice::transform {
+namespace {
+
+using ir::Dim;
+using ir::Graph;
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+
+// Writes nodes that compute extents from the shapes of graph inputs.
+class FromInputs {
+ public:
+  FromInputs(Graph& graph, std::vector<Node>& nodes) : graph_(graph), nodes_(nodes) {}
+
+  // True where every symbol of `dim` is an axis of an input, and no function of symbols is in it.
+  bool can_write(const Dim& dim) const {
+    for (const auto& [atoms, factor] : dim.terms())
+      for (const auto& atom : atoms)
+        if (atom->kind != ir::AtomKind::kSymbol || !axis_of(atom->name)) return false;
+    return true;
+  }
+
+  // A vector of one element.
+  ValueId write(const Dim& dim, int32_t origin) {
+    ValueId sum = ir::kNoValue;
+    for (const auto& [atoms, factor] : dim.terms()) {
+      ValueId product = ir::kNoValue;
+      for (const auto& atom : atoms) {
+        const auto [input, axis] = *axis_of(atom->name);
+        const ValueId extent =
+            add(Op::shape, {input}, origin, {{"start", axis}, {"end", axis + 1}}, Dim::symbol(atom->name));
+        product = combine(Op::mul, product, extent, origin);
+      }
+      if (product == ir::kNoValue || factor != 1) product = combine(Op::mul, product, number(factor), origin);
+      sum = combine(Op::add, sum, product, origin);
+    }
+    return sum == ir::kNoValue ? number(0) : sum;
+  }
+
+ private:
+  std::optional<std::pair<ValueId, int64_t>> axis_of(const std::string& symbol) const {
+    for (const ValueId input : graph_.inputs) {
+      const auto& shape = graph_.value(input).type.shape;
+      for (size_t a = 0; a < shape.size(); ++a)
+        if (shape[a] == Dim::symbol(symbol)) return std::pair{input, static_cast<int64_t>(a)};
+    }
+    return std::nullopt;
+  }
+  ValueId number(int64_t n) { return graph_.add_constant(ir::Tensor::ints({n})); }
+  Dim known(ValueId v) const {
+    const ir::Value& value = graph_.value(v);
+    return value.known ? value.known->at(0) : Dim(value.constant->as_int(0));
+  }
+  ValueId combine(Op op, ValueId a, ValueId b, int32_t origin) {
+    if (a == ir::kNoValue) return b;
+    return add(op, {a, b}, origin, {}, op == Op::mul ? known(a) * known(b) : known(a) + known(b));
+  }
+  ValueId add(Op op, std::vector<ValueId> inputs, int32_t origin, ir::Attributes attrs, const Dim& known) {
+    const ValueId result = graph_.add_value({DType::kI64, {Dim(1)}});
+    graph_.value(result).known = std::vector<Dim>{known};
+    Node node;
+    node.op = op;
+    node.inputs = std::move(inputs);
+    node.outputs = {result};
+    node.attrs = std::move(attrs);
+    node.origin = origin;
+    nodes_.push_back(std::move(node));
+    return result;
+  }
+
+  Graph& graph_;
+  std::vector<Node>& nodes_;
+};
+
+}  // namespace
+
+int64_t read_shapes_of_inputs(Graph& graph) {
+  std::vector<Node> nodes;
+  int64_t changes = 0;
+  for (Node& node : graph.nodes) {
+    const bool is_shape = node.op == Op::shape && graph.value(node.inputs[0]).producer >= 0;
+    const auto known = is_shape ? graph.value(node.outputs[0]).known : std::nullopt;
+    FromInputs from(graph, nodes);
+    const auto can_write = [&](const Dim& d) { return from.can_write(d); };
+    if (!known || known->empty() || !std::all_of(known->begin(), known->end(), can_write)) {
+      nodes.push_back(std::move(node));
+      continue;
+    }
+    Node joined;
+    joined.op = Op::concat;
+    joined.origin = node.origin;
+    joined.outputs = node.outputs;
+    joined.attrs["axis"] = int64_t{0};
+    for (const Dim& d : *known) joined.inputs.push_back(from.write(d, node.origin));
+    nodes.push_back(std::move(joined));
+    ++changes;
+  }
+  graph.nodes = std::move(nodes);
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    for (const ValueId output : graph.nodes[n].outputs)
+      if (output != ir::kNoValue) graph.value(output).producer = static_cast<ir::NodeId>(n);
+  return changes;
+}
+
+}  // namespace thrice::transform
