@@ -128,17 +128,7 @@ tiles[(warp_m + i * 16 + group + r / 2 * 8) * $CP + $C_COLUMN] = $RESULT;
 }
 }
 $BARRIER;
-for (int t = rank * $THREADS + TH_THREAD; t < $BM * $BN; t += $THREADS * parts) {
-const int tm = t / $BN;
-const int tn = t % $BN;
-const int m = block_m + tm;
-const int n = block_n + tn;
-if (m < $M && n < $N) {
-float total = 0.0f;
-//@add_parts
-//@epilogue
-}
-}
+//@store_tile
 //@leave
 }
 }

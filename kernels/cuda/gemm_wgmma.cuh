@@ -269,17 +269,7 @@ float* to = sums + own_m * $CP + slice * $SN + j * 8 + quad * 2;
 }
 }
 //@join
-for (int t = rank * 128 * $CONSUMERS + TH_THREAD; t < $BM * $BN; t += 128 * $CONSUMERS * parts) {
-const int tm = t / $BN;
-const int tn = t % $BN;
-const int m = block_m + tm;
-const int n = block_n + tn;
-if (m < $M && n < $N) {
-float total = 0.0f;
-//@add_parts
-//@epilogue
-}
-}
+//@store_tile
 //@leave
 }
 }

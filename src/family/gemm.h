@@ -88,9 +88,16 @@ std::string default_gemm_tactic(const Gemm& gemm, const GemmSize& size, const De
 Index extent_index(Emitter& e, const Extent& extent);
 std::string extent_text(Emitter& e, const Extent& extent);
 Index batch_index(Emitter& e, const Gemm& gemm);
-// Sets `total` to element `at` of the shared array `sums`: of this block, or added up over the `parts` blocks
-// of a cluster (gemm_mma.cuh) where `split` is above 1.
-void write_sum_of_parts(Emitter& e, const std::string& sums, const std::string& at, int64_t split);
+// A finished tile of sums in shared memory: rows `pitch` apart; `parts` blocks of a cluster hold one each
+// where it is above 1 (gemm_mma.cuh).
+struct FinishedTile {
+  std::string sums;  // the array
+  int64_t rows = 0, cols = 0, pitch = 0, threads = 0, parts = 1;
+};
+// Runs the epilogue over the tile at (block_m, block_n): four rows at a time, so that what it reads of one
+// row is on its way while others are computed. Without a branch: beyond an edge the last row or column is
+// stored again. Uses the kernel's variables rank, parts, block_m, block_n.
+void write_tile_stores(Emitter& e, const Gemm& gemm, Index z, const FinishedTile& tile);
 // One block a tile of bm x bn and part of the depth.
 void set_tile_grid(artifact::Launch& launch, const Gemm& gemm, const Facts& facts, int64_t bm, int64_t bn,
                    int64_t split, int64_t threads);

@@ -194,9 +194,9 @@ KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const 
     if (split_operands) e.line("low[i][j][r] = 0.0f;");
   });
   t.hole("multiply", [&] { t.write(e, split_operands ? "multiply_split" : "multiply_exact"); });
-  t.hole("add_parts",
-         [&] { write_sum_of_parts(e, "tiles", fmt::format("tm * {} + tn", tiles.c_pitch()), split); });
-  t.hole("epilogue", [&] { g.epilogue(e, z, m, n, "total"); });
+  t.hole("store_tile", [&] {
+    write_tile_stores(e, g, z, {"tiles", tiles.bm, tiles.bn, tiles.c_pitch(), threads, split});
+  });
   t.hole("leave", [&] {  // nobody's shared memory goes away while others read it
     if (split > 1) e.line("th_cluster_barrier();");
   });
@@ -228,8 +228,11 @@ std::vector<std::pair<std::string, int64_t>> default_gemm_mma(const GemmSize& si
   int64_t split = 1;
   while (split < most && blocks(bm, bn) * split < device.compute_units && size.depth >= 2 * split * 4 * bk)
     split *= 2;
-  return {{"tile_m", bm},       {"tile_n", bn}, {"tile_k", bk},  {"warps_m", warps_m},
-          {"warps_n", warps_n}, {"stages", 3},  {"split", split}};
+  // A block that has a multiprocessor for itself keeps as much of its depth on the way as that holds.
+  const bool alone = blocks(bm, bn) * split <= device.compute_units;
+  const int64_t stages = alone ? 6 : 3;
+  return {{"tile_m", bm},       {"tile_n", bn},     {"tile_k", bk},  {"warps_m", warps_m},
+          {"warps_n", warps_n}, {"stages", stages}, {"split", split}};
 }
 
 std::vector<artifact::Parameter> gemm_mma_parameters(const DeviceSpec& device) {
@@ -240,7 +243,7 @@ std::vector<artifact::Parameter> gemm_mma_parameters(const DeviceSpec& device) {
           {"tile_k", {8, 16, 32}},
           {"warps_m", {1, 2, 4}},
           {"warps_n", {1, 2, 4}},
-          {"stages", {2, 3, 4}},
+          {"stages", {2, 3, 4, 6}},
           {"split", splits}};
 }
 

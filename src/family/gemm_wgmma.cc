@@ -186,8 +186,9 @@ KernelDraft emit_multiply(ProgramDraft& draft, const std::string& symbol, const 
                ? "th_cluster_barrier();"
                : fmt::format("asm volatile(\"bar.sync 1, {};\" ::: \"memory\");", 128 * tiles.consumers()));
   });
-  t.hole("add_parts",
-         [&] { write_sum_of_parts(e, "sums", fmt::format("tm * {} + tn", tiles.c_pitch()), split); });
+  t.hole("store_tile", [&] {
+    write_tile_stores(e, g, z, {"sums", tiles.bm, tiles.bn, tiles.c_pitch(), 128 * tiles.consumers(), split});
+  });
   t.hole("step", [&] {
     const Index k = e.index().var("k", g.depth.dim);
     const std::string x = g.a(e, z, m, k), y = g.b(e, z, k, n);

@@ -20,17 +20,9 @@ const std::vector<const Family*>& families() {
   static const ColumnFamily column;
   static const MapFamily map;
   // The planner asks in this order: heavy cores first, then reductions, then plain maps.
-  static const std::vector<const Family*> kAll = {&matmul_family(),
-                                                  &attention_family(),
-                                                  &conv_family(),
-                                                  &pool_family(),
-                                                  &resize_family(),
-                                                  &row,
-                                                  &column,
-                                                  &scan_family(),
-                                                  &top_k_family(),
-                                                  &scatter_family(),
-                                                  &map};
+  static const std::vector<const Family*> kAll = {
+      &matmul_family(), &conv_family(),    &pool_family(), &resize_family(),   &row, &column, &scan_family(),
+      &top_k_family(),  &scatter_family(), &map,           &attention_family()};
   return kAll;
 }
 

@@ -19,9 +19,15 @@ int64_t merge_views(ir::Graph& graph);
 // nodes are never merged. Equal small constants become one first. Returns nodes merged.
 int64_t merge_common(ir::Graph& graph);
 
-// The shape of a value whose extents follow from those of the graph's inputs is read from the inputs: no
-// result need be there only for its shape. Needs the values that inference knows. Returns shapes rewritten.
+// The shape of a value is read from the graph's inputs where its extents follow from theirs, else from the
+// first value that has them: no result need be there only for its shape. Needs the values that inference
+// knows. Returns shapes rewritten.
 int64_t read_shapes_of_inputs(ir::Graph& graph);
+
+// Three and more products of one operand with constant weights (queries, keys and values of attention), each
+// with a constant vector added to it or each without: one product, and slices of its result. Returns products
+// joined.
+int64_t join_products(ir::Graph& graph);
 
 // conv -> per-channel mul, add, sub, div by constants: into weights and bias, computed in float64 and rounded
 // once. Only where the values between are read by nobody else and are no outputs, and where no scale is zero

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "transform/canonicalize.h"
@@ -12,30 +13,45 @@ using ir::Node;
 using ir::Op;
 using ir::ValueId;
 
-// Writes nodes that compute extents from the shapes of graph inputs.
+using Axis = std::pair<ValueId, int64_t>;
+
+// Where an extent is seen first: in an input, or in the result of the earliest node.
+std::map<std::string, Axis> first_axes(const Graph& graph) {
+  std::map<std::string, Axis> first;
+  const auto add = [&](ValueId value) {
+    const auto& shape = graph.value(value).type.shape;
+    for (size_t a = 0; a < shape.size(); ++a)
+      first.emplace(shape[a].str(), Axis{value, static_cast<int64_t>(a)});
+  };
+  for (const ValueId input : graph.inputs) add(input);
+  for (const Node& node : graph.nodes)
+    for (const ValueId output : node.outputs)
+      if (output != ir::kNoValue) add(output);
+  return first;
+}
+
+// Writes nodes that compute extents from the shapes of graph inputs, or of the first value that has them.
 class FromInputs {
  public:
-  FromInputs(Graph& graph, std::vector<Node>& nodes) : graph_(graph), nodes_(nodes) {}
+  FromInputs(Graph& graph, const std::map<std::string, Axis>& first, std::vector<Node>& nodes)
+      : graph_(graph), first_(first), nodes_(nodes) {}
 
-  // True where every symbol of `dim` is an axis of an input, and no function of symbols is in it.
-  bool can_write(const Dim& dim) const {
-    for (const auto& [atoms, factor] : dim.terms())
-      for (const auto& atom : atoms)
-        if (atom->kind != ir::AtomKind::kSymbol || !axis_of(atom->name)) return false;
-    return true;
+  // False where the extent is seen in `reader`, of which the shape is asked, and nowhere before.
+  bool can_write(const Dim& dim, ValueId reader) const {
+    if (is_of_inputs(dim)) return true;
+    const auto it = first_.find(dim.str());
+    return it != first_.end() && it->second.first != reader;
   }
 
   // A vector of one element.
   ValueId write(const Dim& dim, int32_t origin) {
+    if (!is_of_inputs(dim)) return extent(first_.at(dim.str()), dim, origin);
     ValueId sum = ir::kNoValue;
     for (const auto& [atoms, factor] : dim.terms()) {
       ValueId product = ir::kNoValue;
-      for (const auto& atom : atoms) {
-        const auto [input, axis] = *axis_of(atom->name);
-        const ValueId extent =
-            add(Op::shape, {input}, origin, {{"start", axis}, {"end", axis + 1}}, Dim::symbol(atom->name));
-        product = combine(Op::mul, product, extent, origin);
-      }
+      for (const auto& atom : atoms)
+        product =
+            combine(Op::mul, product, extent(*axis_of(atom->name), Dim::symbol(atom->name), origin), origin);
       if (product == ir::kNoValue || factor != 1) product = combine(Op::mul, product, number(factor), origin);
       sum = combine(Op::add, sum, product, origin);
     }
@@ -43,11 +59,22 @@ class FromInputs {
   }
 
  private:
-  std::optional<std::pair<ValueId, int64_t>> axis_of(const std::string& symbol) const {
+  // Every symbol of `dim` is an axis of an input, and no function of symbols is in it.
+  bool is_of_inputs(const Dim& dim) const {
+    for (const auto& [atoms, factor] : dim.terms())
+      for (const auto& atom : atoms)
+        if (atom->kind != ir::AtomKind::kSymbol || !axis_of(atom->name)) return false;
+    return true;
+  }
+
+  ValueId extent(const Axis& axis, const Dim& dim, int32_t origin) {
+    return add(Op::shape, {axis.first}, origin, {{"start", axis.second}, {"end", axis.second + 1}}, dim);
+  }
+  std::optional<Axis> axis_of(const std::string& symbol) const {
     for (const ValueId input : graph_.inputs) {
       const auto& shape = graph_.value(input).type.shape;
       for (size_t a = 0; a < shape.size(); ++a)
-        if (shape[a] == Dim::symbol(symbol)) return std::pair{input, static_cast<int64_t>(a)};
+        if (shape[a] == Dim::symbol(symbol)) return Axis{input, static_cast<int64_t>(a)};
     }
     return std::nullopt;
   }
@@ -74,19 +101,21 @@ class FromInputs {
   }
 
   Graph& graph_;
+  const std::map<std::string, Axis>& first_;
   std::vector<Node>& nodes_;
 };
 
 }  // namespace
 
 int64_t read_shapes_of_inputs(Graph& graph) {
+  const std::map<std::string, Axis> first = first_axes(graph);
   std::vector<Node> nodes;
   int64_t changes = 0;
   for (Node& node : graph.nodes) {
     const bool is_shape = node.op == Op::shape && graph.value(node.inputs[0]).producer >= 0;
     const auto known = is_shape ? graph.value(node.outputs[0]).known : std::nullopt;
-    FromInputs from(graph, nodes);
-    const auto can_write = [&](const Dim& d) { return from.can_write(d); };
+    FromInputs from(graph, first, nodes);
+    const auto can_write = [&](const Dim& d) { return from.can_write(d, node.inputs[0]); };
     if (!known || known->empty() || !std::all_of(known->begin(), known->end(), can_write)) {
       nodes.push_back(std::move(node));
       continue;

@@ -27,6 +27,7 @@ constexpr Pass kPasses[] = {
     {"shapes", [](ir::Graph& g, const TransformOptions&) { return read_shapes_of_inputs(g); }},
     {"common", [](ir::Graph& g, const TransformOptions&) { return merge_common(g); }},
     {"dead", [](ir::Graph& g, const TransformOptions&) { return remove_dead(g); }},
+    {"join", [](ir::Graph& g, const TransformOptions&) { return join_products(g); }},
     {"conv_scale",
      [](ir::Graph& g, const TransformOptions& o) { return o.fold_conv_scale ? fold_conv_scale(g) : 0; }},
     {"dead", [](ir::Graph& g, const TransformOptions&) { return remove_dead(g); }},
@@ -58,7 +59,7 @@ void transform_one(ir::Graph& graph, const TransformOptions& options, std::vecto
 
 std::vector<PassReport> run_transforms(ir::Graph& graph, const TransformOptions& options) {
   std::vector<PassReport> reports;
-  for (const char* name : {"fold", "bypass", "views", "shapes", "common", "conv_scale", "dead"})
+  for (const char* name : {"fold", "bypass", "views", "shapes", "common", "join", "conv_scale", "dead"})
     reports.push_back({name, 0});
   const size_t before = graph.nodes.size();
   transform_one(graph, options, reports);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace thrice::family {
 
@@ -69,6 +70,24 @@ int axis_before(const ir::Shape& from, const ir::Shape& to, size_t axis) {
   return -1;
 }
 
+// True where the slice leaves `axis` alone, or begins there at a multiple of four and takes all behind it.
+bool cuts_in_fours(const ir::Graph& graph, const ir::Node& node, int axis) {
+  const auto& axes = node.ints_attr("axes");
+  const auto at = std::find(axes.begin(), axes.end(), axis);
+  if (at == axes.end()) return true;
+  const auto number = [&](size_t operand) -> std::optional<int64_t> {
+    const auto& value = graph.value(node.inputs[operand]);
+    const auto i = at - axes.begin();
+    if (value.constant) return value.constant->as_int(i);
+    if (value.known && value.known->at(static_cast<size_t>(i)).is_const())
+      return value.known->at(static_cast<size_t>(i)).value();
+    return std::nullopt;
+  };
+  const auto start = number(1);
+  const auto step = node.inputs.size() > 3 && node.inputs[3] != ir::kNoValue ? number(3) : 1;
+  return start && *start >= 0 && *start % 4 == 0 && step == 1;
+}
+
 // Follows views from the operand to a buffer in which the depth is contiguous.
 void find_source(const Workload& workload, AttentionOperand& operand, int64_t depth,
                  std::vector<ValueId>* factors) {
@@ -97,6 +116,10 @@ void find_source(const Workload& workload, AttentionOperand& operand, int64_t de
         value = from;
         break;
       }
+      case Op::slice:
+        if (!cuts_in_fours(graph, *node, axis)) return;
+        value = from;
+        break;
       case Op::expand: {
         const auto& inner = graph.value(from).type.shape;
         axis -= static_cast<int>(to.size()) - static_cast<int>(inner.size());

@@ -144,7 +144,7 @@ Schedule default_attention_mma(const AttentionForm& form, const Facts& facts, co
                 keys = form.keys.source(facts);
   int64_t warps_m = 4;
   while (warps_m > 1 && batches * ceil_div(rows, 16 * warps_m) < 2 * device.compute_units) warps_m /= 2;
-  const int64_t bn = form.depth > 64 || form.width > 64 ? 32 : 64;
+  const int64_t bn = 32;
   // Warps share keys where there are too few rows to fill a block.
   int64_t warps_n = 1;
   while (warps_m * warps_n < 4 && warps_n * bn < keys) warps_n *= 2;

@@ -7,6 +7,7 @@
 
 #include "family/conv/conv_library.h"
 #include "family/conv/conv_problem.h"
+#include "family/conv/conv_taps.h"
 
 namespace thrice::family {
 
@@ -15,7 +16,7 @@ namespace {
 constexpr const char* kTactics[] = {
     "naive",        "implicit",       "implicit_mma", "implicit_wgmma", "pointwise", "dot",
     "direct",       "depthwise",      "panel",        "implicit_panel", "subpixel",  "subpixel_tiled",
-    "subpixel_mma", "subpixel_wgmma", "cublaslt",     "cudnn"};
+    "subpixel_mma", "subpixel_wgmma", "cublaslt",     "cudnn",          "taps"};
 
 // The kernel of gemm.h behind a tactic; "" = none.
 std::string gemm_tactic(const std::string& tactic) {
@@ -53,7 +54,7 @@ Refusal refuse_structure(const ConvProblem& conv, const std::string& tactic) {
   if ((tactic == "pointwise" || tactic == "panel" || tactic == "dot" || tactic == "cublaslt") &&
       !conv.is_pointwise())
     return "not a 1x1 convolution of stride 1 without padding";
-  if (tactic == "depthwise") {
+  if (tactic == "depthwise" || tactic == "taps") {
     if (!conv.is_depthwise()) return "more than one input channel a group";
     if (conv.spatial > 2) return "written for 1 and 2 spatial axes";
     int64_t taps = 1;
@@ -128,6 +129,7 @@ std::vector<std::pair<std::string, int64_t>> default_values(const ProgramDraft& 
   if (tactic == "naive") return {{"threads", device.is_cpu ? 64 : 256}};
   if (tactic == "cudnn") return default_conv_library();
   if (tactic == "direct") return default_direct(conv_size(conv, facts), device);
+  if (tactic == "taps") return default_conv_taps(conv, facts, device);
   if (tactic == "depthwise") return default_depthwise(conv, conv_size(conv, facts), device);
   return default_gemm(gemm_tactic(tactic), gemm_size(gemm_of(draft, conv, tactic), facts), device);
 }
@@ -140,6 +142,7 @@ std::vector<artifact::Parameter> parameters_of(const std::string& tactic, const 
             {"reg_v", {1, 2, 3, 4}},
             {"lanes", {4, 8, 16}},
             {"items", {1, 2, 4, 8, 16}}};
+  if (tactic == "taps") return conv_taps_parameters();
   if (tactic == "depthwise")
     return {{"reg_p", {1, 2, 3, 4, 6}},
             {"reg_v", {1, 2, 3, 4}},
@@ -178,6 +181,8 @@ class Conv final : public Family {
     ScheduleSpace space;
     for (const char* tactic : kTactics) {
       if (refuse_structure(conv, tactic)) continue;
+      // Legal there, but depthwise, which holds vectors of a row, is always faster.
+      if (device.is_cpu && std::string_view(tactic) == "taps") continue;
       const Schedule s{"conv", tactic, default_values(draft, conv, tactic, all, device)};
       if (illegal(workload, s, device)) continue;
       space.tactics.push_back({"conv", tactic, parameters_of(tactic, device)});
@@ -192,6 +197,7 @@ class Conv final : public Family {
     const ConvProblem conv = make_conv(workload);
     if (auto refusal = refuse_structure(conv, s.tactic)) return refusal;
     if (s.tactic == "naive") return refuse_device(workload, device, s.get("threads"), 0);
+    if (s.tactic == "taps") return refuse_conv_taps(workload, conv, s, device);
     if (s.tactic == "cudnn") return refuse_conv_library(workload, conv, s, device);
     if (const std::string gemm = gemm_tactic(s.tactic); !gemm.empty()) {
       const ProgramDraft draft(workload);
@@ -233,7 +239,7 @@ class Conv final : public Family {
     if (conv.is_subpixel())
       return vectors ? "subpixel" : product("subpixel_mma", "subpixel_tiled", subpixel_gemm(draft, conv));
     if (conv.transposed) return "naive";
-    if (!refuse_structure(conv, "depthwise")) return vectors ? "depthwise" : "naive";
+    if (!refuse_structure(conv, "depthwise")) return vectors ? "depthwise" : "taps";
     if (!vectors) return product("implicit_mma", "implicit", implicit_gemm(draft, conv));
     if (!conv.is_pointwise()) return "direct";
     const Gemm gemm = pointwise_gemm(draft, conv);
@@ -251,6 +257,8 @@ class Conv final : public Family {
                 is_cpu);
     } else if (schedule.tactic == "naive") {
       draft.kernels.push_back(emit_conv_naive(draft, conv, schedule));
+    } else if (schedule.tactic == "taps") {
+      draft.kernels.push_back(emit_conv_taps(draft, conv, schedule));
     } else if (schedule.tactic == "cudnn") {
       emit_conv_library(draft, conv, schedule);
     } else if (schedule.tactic == "direct") {

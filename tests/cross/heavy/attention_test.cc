@@ -99,6 +99,25 @@ TEST(Attention, ReadsThroughViewsAndWritesThroughThem) {
   check_normal(b, f, {{}}, 6);
 }
 
+TEST(Attention, ReadsSlicesOfOneProduct) {
+  Builder b;
+  const ValueId all = b.f32({Dim(40), Dim(96)});
+  const auto heads = [&](int64_t begin, std::vector<int64_t> perm) {
+    const ValueId part = b.op(Op::slice, {all, b.ints({begin}), b.ints({begin + 32}), b.ints({1})},
+                              {{"axes", std::vector<int64_t>{1}}});
+    return b.op(Op::transpose, {b.op(Op::reshape, {part, b.ints({40, 2, 16})})}, {{"perm", perm}});
+  };
+  const ValueId scores = b.op(Op::matmul, {heads(0, {1, 0, 2}), heads(32, {1, 2, 0})});
+  b.output(b.op(Op::matmul, {softmax(b, scores, 3), heads(64, {1, 0, 2})}));
+  const ir::Workload w = b.workload();
+  const auto& f = family::attention_family();
+  ASSERT_FALSE(f.match(w).has_value()) << *f.match(w);
+  const auto card = FamilyRunner::gpu_spec("sm_90a");
+  const std::string text = f.emit(w, f.default_schedule(w, ir::facts_at(w.graph, {}), card), card).text;
+  EXPECT_EQ(text.find("*to = x;"), std::string::npos);  // all three by copies of four
+  check_normal(b, f, {{}}, 4);
+}
+
 TEST(Attention, SharesKeysAmongHeads) {
   Builder b;
   const ValueId q = b.f32({Dim(2), Dim(4), Dim(9), Dim(16)}), k = b.f32({Dim(2), Dim(1), Dim(40), Dim(16)});

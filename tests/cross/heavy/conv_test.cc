@@ -16,13 +16,16 @@ struct Case {
   ir::Attributes attrs;
 };
 
-void check_case(const Case& c, bool bias, const std::vector<ir::Bindings>& bindings = {{}}, Op op = Op::conv,
-                int per_tactic = 1) {
-  Builder b;
+void build_case(Builder& b, const Case& c, bool bias, Op op = Op::conv) {
   std::vector<ir::ValueId> inputs{b.f32(c.x), b.f32(c.w)};
   const Dim outputs = op == Op::conv ? c.w[0] : c.w[1] * Dim(std::get<int64_t>(c.attrs.at("group")));
   if (bias) inputs.push_back(b.f32({outputs}));
   b.output(b.op(op, inputs, c.attrs));
+}
+void check_case(const Case& c, bool bias, const std::vector<ir::Bindings>& bindings = {{}}, Op op = Op::conv,
+                int per_tactic = 1) {
+  Builder b;
+  build_case(b, c, bias, op);
   check_exact(b, family(), bindings, per_tactic);
 }
 
@@ -58,6 +61,23 @@ TEST(Conv, Depthwise) {
   check_case({{1, 4, 12, 23}, {8, 1, 3, 3}, attrs({2, 1}, {1, 1, 1, 1}, {1, 1}, 4)}, true);
   check_case({{1, 4, 7, 23}, {4, 1, 3, 3}, attrs({1, 2}, {1, 1, 1, 1}, {2, 1}, 4)}, true);
   check_case({{1, 4, 19}, {4, 1, 3}, attrs({3}, {1, 1}, {1}, 4)}, true);
+}
+
+// Tiles of every form, also where the last ones reach beyond the result: on a CPU they are not proposed.
+TEST(Conv, TapsOnTilesThatDoNotDivide) {
+  THRICE_REQUIRE_OPENCL();
+  const auto check = [](const Case& c, int64_t reg_p, int64_t reg_q) {
+    Builder b;
+    build_case(b, c, true);
+    const ir::Workload w = b.workload();
+    FamilyRunner::instance().check(w, family(),
+                                   {"conv", "taps", {{"reg_p", reg_p}, {"reg_q", reg_q}, {"threads", 32}}},
+                                   ir::make_inputs(w.graph, {}, ir::InputKind::kSmallIntegers, 1), 0);
+  };
+  check({{2, 6, 11, 13}, {6, 1, 3, 3}, attrs({1, 1}, {1, 1, 1, 1}, {1, 1}, 6)}, 2, 4);
+  check({{1, 4, 12, 9}, {8, 1, 3, 3}, attrs({2, 1}, {1, 1, 1, 1}, {1, 1}, 4)}, 4, 2);
+  check({{1, 4, 9, 10}, {4, 1, 3, 2}, attrs({1, 2}, {1, 0, 1, 0}, {2, 1}, 4)}, 4, 1);
+  check({{1, 4, 19}, {4, 1, 3}, attrs({3}, {1, 1}, {1}, 4)}, 1, 7);
 }
 
 TEST(Conv, AnyWidthFromOneText) {

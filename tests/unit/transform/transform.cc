@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/rng.h"
@@ -229,6 +230,25 @@ TEST(Transform, ShapesThatDependOnDataStay) {
   const Graph after = transformed(b.g);
   EXPECT_EQ(run(after, {Tensor::of(DType::kF32, std::vector<int64_t>{3}, std::vector<double>{1, 0, 2})})[0],
             (std::vector<double>{1, 2}));
+}
+
+TEST(Transform, ProductsOfOneOperandAreJoined) {
+  for (const bool adds : {false, true}) {
+    Builder b;
+    const ValueId x = b.input({Dim(2), Dim::symbol("n"), Dim(3)});
+    for (const double first : {1.0, -2.0, 5.0}) {
+      ValueId y = b.emit(Op::matmul, {x, b.constant({3, 2}, {first, 2, 3, 4, 5, first})});
+      if (adds) y = b.emit(Op::add, {y, b.constant({2}, {first, 7})});
+      b.output(b.emit(Op::exp, {y}));
+    }
+    const Graph after = transformed(b.g);
+    EXPECT_EQ(std::count_if(after.nodes.begin(), after.nodes.end(),
+                            [](const ir::Node& n) { return n.op == Op::matmul; }),
+              1);
+    const Tensor input = Tensor::of(DType::kF32, std::vector<int64_t>{2, 2, 3},
+                                    std::vector<double>{.1, .2, .3, -.4, .5, .6, .7, .8, -.9, 0, .1, .2});
+    EXPECT_EQ(run(after, {input}), run(b.g, {input}));
+  }
 }
 
 }  // namespace
