@@ -97,6 +97,27 @@ void tell(Searched& work, const artifact::Schedule& schedule, const artifact::Me
   if (const auto point = work.space->point(schedule)) work.agent->tell(*point, told_of(m, work.reward));
 }
 
+namespace {
+
+// What became the best of one workload is tried next by those like it, unless they know it.
+void tell_neighbours(std::vector<Searched>& works, const std::vector<size_t>& neighbours,
+                     const artifact::Schedule& schedule) {
+  const std::string text = schedule.str();
+  for (const size_t place : neighbours) {
+    Searched& other = works[place];
+    const auto& tried = other.tuned->attempts;
+    const auto point = other.space->point(schedule);
+    if (other.tuned->schedule == schedule || !point || !other.space->legal(*point) ||
+        std::find(other.first.begin(), other.first.end(), schedule) != other.first.end() ||
+        std::any_of(tried.begin(), tried.end(), [&](const Attempt& a) { return a.schedule == text; }))
+      continue;
+    other.first.push_front(schedule);
+    other.standing.exhausted = false;
+  }
+}
+
+}  // namespace
+
 void search(std::vector<Searched>& works, TrialSource& source, const SearchLimits& limits,
             const Listener& listener) {
   double all_us = 0;
@@ -162,6 +183,7 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
     if (work.reward.cost(m, hopeful_us) < work.reward.cost(tuned.best)) {
       settle(source, place, work, candidate, m);
       tuned.attempts.back().best_us = tuned.best.time_us;
+      if (tuned.schedule == candidate) tell_neighbours(works, source.alike(place), candidate);
     } else {
       rivals[place].push_back({candidate, m});
     }

@@ -73,6 +73,11 @@ class TrialSource {
     (void)work;
     (void)schedules;
   }
+  // Workloads so near to this one that what became its best is worth a trial there; nearest first.
+  virtual std::vector<size_t> alike(size_t work) const {
+    (void)work;
+    return {};
+  }
   // The best so far and a challenger, side by side.
   virtual std::array<measure::Timing, 2> duel(size_t work, const artifact::Schedule& best,
                                               const artifact::Schedule& challenger) = 0;

@@ -127,7 +127,20 @@ int64_t trial_bytes(const PlannedWorkload& planned, const Schedule& schedule) {
 class DeviceTrials : public TrialSource {
  public:
   DeviceTrials(const TuningContext& context, std::vector<const PlannedWorkload*> works, double deadline_us)
-      : c_(context), works_(std::move(works)), deadline_us_(deadline_us) {}
+      : c_(context), works_(std::move(works)), deadline_us_(deadline_us) {
+    for (const PlannedWorkload* planned : works_) entries_.push_back(library::entry_of(*planned));
+  }
+  std::vector<size_t> alike(size_t work) const override {
+    constexpr double kAlike = 3;  // all sizes together differ by a factor of eight
+    std::vector<std::pair<double, size_t>> near;
+    for (size_t i = 0; i < entries_.size(); ++i)
+      if (const double far = library::distance(entries_[work], entries_[i]); i != work && far <= kAlike)
+        near.emplace_back(far, i);
+    std::sort(near.begin(), near.end());
+    std::vector<size_t> places;
+    for (const auto& [far, place] : near) places.push_back(place);
+    return places;
+  }
   bool ready(const Progress& progress) override {
     if (!c_.runner->place().lost().empty()) return false;
     return !c_.guard || c_.guard->wait_until_cool(*c_.listener, progress, deadline_us_);
@@ -174,6 +187,7 @@ class DeviceTrials : public TrialSource {
  private:
   const TuningContext& c_;
   std::vector<const PlannedWorkload*> works_;
+  std::vector<library::Entry> entries_;  // of works_
   double deadline_us_;
   Oracles oracles_;
 };

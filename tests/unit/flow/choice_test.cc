@@ -120,6 +120,53 @@ std::vector<Schedule> tune_from_cold(uint64_t noise_seed) {
   return chosen;
 }
 
+// Two workloads that are one and the same to a device: what wins for one is tried by the other.
+class Twins : public Noisy {
+ public:
+  using Noisy::Noisy;
+  Measurement measure(size_t, const Schedule& s, double us) override { return Noisy::measure(0, s, us); }
+  std::array<measure::Timing, 2> duel(size_t, const Schedule& best, const Schedule& other) override {
+    return Noisy::duel(0, best, other);
+  }
+  std::vector<size_t> alike(size_t work) const override { return {1 - work}; }
+};
+
+TEST(Choice, WhatWonIsTriedByWorkloadsLikeIt) {
+  const Space family;
+  const ir::Workload nothing;
+  const target::DeviceSpec device;
+  int64_t trials = 0;
+  Twins source(5, trials);
+  std::vector<Tuned> tuned(2);
+  std::vector<Searched> works(2);
+  for (size_t w = 0; w < 2; ++w) {
+    tuned[w].schedule = family.default_schedule(nothing, {}, device);
+    tuned[w].by_default = tuned[w].best = source.measure(w, tuned[w].schedule, 0);
+    works[w].tuned = &tuned[w];
+    works[w].space = std::make_unique<tune::Space>(tune::family_space(nothing, family, {}, device));
+    tune::AgentOptions options;
+    options.seed = 1 + w;
+    works[w].agent = tune::make_agent("random", *works[w].space, options);
+  }
+  search(works, source, {&trials, 60, std::numeric_limits<double>::infinity()}, {});
+  // All but the last to win, which may have come when no trial was left.
+  int winners = 0;
+  for (size_t w = 0; w < 2; ++w) {
+    double best_us = tuned[w].by_default.time_us;
+    for (const Attempt& a : tuned[w].attempts) {
+      if (a.best_us == best_us) continue;
+      best_us = a.best_us;
+      ++winners;
+      bool known = a.schedule == tuned[w].schedule.str() || a.schedule == tuned[1 - w].schedule.str();
+      for (const Attempt& b : tuned[1 - w].attempts) known |= a.schedule == b.schedule;
+      EXPECT_TRUE(known) << a.schedule;
+    }
+  }
+  EXPECT_GE(winners, 3);
+  EXPECT_NEAR(true_us(0, tuned[0].schedule), true_us(0, tuned[1].schedule),
+              0.05 * true_us(0, tuned[0].schedule));
+}
+
 TEST(Choice, TwoColdRunsAgree) {
   const std::vector<Schedule> first = tune_from_cold(1);
   for (const uint64_t other : {2, 3, 4, 7}) {
