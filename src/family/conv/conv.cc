@@ -8,6 +8,7 @@
 #include "family/conv/conv_library.h"
 #include "family/conv/conv_problem.h"
 #include "family/conv/conv_taps.h"
+#include "family/gemm_keep.h"
 
 namespace thrice::family {
 
@@ -253,8 +254,12 @@ class Conv final : public Family {
     if (const std::string gemm = gemm_tactic(schedule.tactic); !gemm.empty()) {
       Schedule inner = schedule;
       inner.tactic = gemm;
-      emit_gemm(draft, "conv_" + schedule.tactic, gemm_of(draft, conv, schedule.tactic, &schedule), inner,
-                is_cpu);
+      const std::string symbol = "conv_" + schedule.tactic;
+      Gemm product = gemm_of(draft, conv, schedule.tactic, &schedule);
+      // In the order of the kernel's steps neighbours in the depth are a window apart.
+      if (schedule.tactic == "implicit_mma" && legal_chunk(conv, schedule.get("tile_k")) > 0)
+        keep_rows(draft, symbol, product);
+      emit_gemm(draft, symbol, product, inner, is_cpu);
     } else if (schedule.tactic == "naive") {
       draft.kernels.push_back(emit_conv_naive(draft, conv, schedule));
     } else if (schedule.tactic == "taps") {

@@ -63,6 +63,40 @@ TEST(Conv, Depthwise) {
   check_case({{1, 4, 19}, {4, 1, 3}, attrs({3}, {1, 1}, {1}, 4)}, true);
 }
 
+// Tensor cores read weights of windows in the order of their steps: a copy that one launch makes and that is
+// kept.
+TEST(Conv, WeightsOfWindowsAreLaidOutOnce) {
+  Builder b;
+  std::vector<double> weights;
+  for (int i = 0; i < 12 * 32 * 9; ++i) weights.push_back((i * 7 + i / 9) % 5 - 2);
+  const ir::ValueId w = b.constant(ir::Tensor::of(DType::kF32, std::vector<int64_t>{24, 16, 3, 3}, weights));
+  b.output(b.op(Op::conv, {b.f32({1, 32, 6, 7}), w}, attrs({1, 1}, {1, 1, 1, 1}, {1, 1}, 2)));
+  const ir::Workload workload = b.workload();
+  const artifact::Schedule mma{"conv",
+                               "implicit_mma",
+                               {{"tile_m", 16},
+                                {"tile_n", 32},
+                                {"tile_k", 8},
+                                {"warps_m", 1},
+                                {"warps_n", 1},
+                                {"stages", 2},
+                                {"split", 1}}};
+  const auto card = FamilyRunner::gpu_spec("sm_80");
+  ASSERT_EQ(family().illegal(workload, mma, card).value_or(""), "");
+  const auto plan = family().launch(workload, mma, ir::facts_at(workload.graph, {}));
+  ASSERT_EQ(plan.launches.size(), 2u);
+  EXPECT_TRUE(plan.launches[0].once);
+  EXPECT_EQ(plan.temporary_bytes, (std::vector<int64_t>{24 * 16 * 9 * 4}));
+  const std::string text = family().emit(workload, mma, card).text;
+  EXPECT_NE(text.find("th_copy16(next_a"), std::string::npos);
+  keep_cuda_text(mma.str(), text);
+  auto& runner = FamilyRunner::instance();
+  if (!runner.available() || runner.spec().api != target::Api::kCuda)
+    GTEST_SKIP() << "the kernels need a CUDA device";
+  runner.check(workload, family(), mma, ir::make_inputs(workload.graph, {}, ir::InputKind::kSmallIntegers, 1),
+               0);
+}
+
 // Tiles of every form, also where the last ones reach beyond the result: on a CPU they are not proposed.
 TEST(Conv, TapsOnTilesThatDoNotDivide) {
   THRICE_REQUIRE_OPENCL();
