@@ -244,21 +244,42 @@ void emit_gemm_wgmma(ProgramDraft& draft, const std::string& symbol, const Gemm&
   draft.kernels.push_back(emit_multiply(draft, symbol, g, tiles, a, b));
 }
 
+namespace {
+
+// Microseconds that the multiplying kernel takes, roughly. A step moves bm + bn lines of 256 bytes into a
+// multiprocessor and multiplies them; whatever is longer counts, and one group of consumers alone does not
+// hide its own waits. Sharing a tile costs a cluster's two barriers and reads of each other's memories. The
+// rates are an H200's, fitted to 4096^3 (bench/results/h200/matrix.json) and to the products of ViT-B/16.
+double expected_us(const GemmSize& size, const WgmmaTiles& t, const DeviceSpec& device) {
+  constexpr double kBytesPerUs = 48e3, kFlopPerUs = 4.65e6, kStart = 2, kShare = 4.5, kElementsPerUs = 16e3;
+  const int64_t blocks = ceil_div(size.rows, t.bm) * ceil_div(size.cols, t.bn) * size.batches * t.split;
+  const int64_t waves = ceil_div(blocks, std::max<int64_t>(device.compute_units, 1));
+  const int64_t steps = ceil_div(ceil_div(size.depth, kStep), t.split);
+  const double moved = static_cast<double>(t.bm + t.bn) * 256 / kBytesPerUs,
+               multiplied =
+                   static_cast<double>(6 * t.bm * t.bn * kStep) / kFlopPerUs * (t.consumers() > 1 ? 1 : 1.6),
+               stored = static_cast<double>(t.bm * t.bn / t.split) / kElementsPerUs;
+  return static_cast<double>(waves) * (static_cast<double>(steps) * std::max(moved, multiplied) + stored +
+                                       kStart + (t.split > 1 ? kShare : 0));
+}
+
+}  // namespace
+
 std::vector<std::pair<std::string, int64_t>> default_gemm_wgmma(const GemmSize& size,
                                                                 const DeviceSpec& device) {
-  const auto blocks = [&](int64_t m, int64_t n) {
-    return ceil_div(size.rows, m) * ceil_div(size.cols, n) * size.batches;
-  };
-  int64_t bm = 128, bn = 128;
-  if (size.rows <= 64) bm = 64;
-  while (bn > 64 && (size.cols <= bn / 2 || blocks(bm, bn) * 2 <= device.compute_units)) bn /= 2;
-  if (blocks(bm, 256) >= 2 * device.compute_units) bn = 256;
-  // Blocks for every unit, as long as each has four steps to hide its loads behind.
-  int64_t split = 1;
-  while (split < 8 && blocks(bm, bn) * split * 2 <= device.compute_units &&
-         size.depth >= 2 * split * 4 * kStep)
-    split *= 2;
-  return {{"tile_m", bm}, {"tile_n", bn}, {"stages", bn > 128 ? 2 : 3}, {"split", split}};
+  WgmmaTiles best{};
+  double best_us = 0;
+  for (const int64_t bm : {64, 128})
+    for (const int64_t bn : {64, 96, 128, 192, 256})
+      for (const int64_t split : {1, 2, 4, 8}) {
+        const WgmmaTiles t{bm, bn, bn > 128 ? 2 : 3, split};
+        if (split > 1 && ceil_div(size.depth, kStep) < 2 * split) continue;  // a part is two steps at least
+        const double us = expected_us(size, t, device);
+        if (best_us != 0 && !(us < best_us)) continue;
+        best = t;
+        best_us = us;
+      }
+  return {{"tile_m", best.bm}, {"tile_n", best.bn}, {"stages", best.slots_a}, {"split", best.split}};
 }
 
 std::vector<artifact::Parameter> gemm_wgmma_parameters() {
