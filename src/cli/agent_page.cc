@@ -144,15 +144,13 @@ std::string optimize_page(const flow::OptimizeReport& report) {
                         report::microseconds(report.best_us), report.speedup);
   body += "</p>\n";
   std::vector<std::vector<std::string>> rows;
-  for (const flow::RegionReport& r : report.regions)
-    rows.push_back({r.name, std::to_string(r.uses), r.schedule,
-                    r.original_us >= 0 ? fmt::format("{:.1f}", r.original_us) : "-",
-                    fmt::format("{:.1f}", r.now_us), std::to_string(r.attempts.size())});
-  body +=
-      "<h2>Regions</h2>\n" +
-      report::html_table({"region", "uses", "schedule", "original us", "now us", "trials of this run"}, rows);
-  for (const flow::RegionReport& r : report.regions) {
-    if (r.attempts.empty()) continue;
+  for (const flow::Explored& r : report.explored)
+    rows.push_back({r.name, std::to_string(r.uses), r.schedule, fmt::format("{:.1f}", r.default_us),
+                    fmt::format("{:.1f}", r.best_us), std::to_string(r.attempts.size())});
+  body += "<h2>What was searched</h2>\n" +
+          report::html_table(
+              {"region", "uses", "best schedule", "default us", "best us", "trials of this run"}, rows);
+  for (const flow::Explored& r : report.explored) {
     Chart chart;
     chart.title = r.name + ": what was tried, and the best so far";
     chart.x_label = "trials of the model";

@@ -169,7 +169,6 @@ void report_regions(const std::map<int32_t, TimedStep>& original, const artifact
       r.trials_without_gain = tuned.trials_without_gain;
       r.share_at_start = tuned.share_at_start;
       r.exhausted = tuned.exhausted;
-      r.attempts = tuned.attempts;
     }
   for (auto& [hash, r] : regions) {
     if (spec.bandwidth_gbs > 0 && spec.f32_gflops > 0 && r.now_us > 0) {
@@ -277,6 +276,15 @@ OptimizeReport optimize(const OptimizeRequest& request) {
                [&] { return measure_defaults(context, planned.workloads, "build and check"), 0; });
     if (request.tune && !listener.stop())
       phases.run("tune", [&] { return tune(context, planned.workloads, deadline_us), 0; });
+    for (const auto& [hash, tuned] : results) {
+      if (tuned.attempts.empty()) continue;
+      const std::vector<std::string>& uses = planned.workloads.at(hash).uses;
+      report.explored.push_back({uses.front(), tuned.schedule.str(), static_cast<int64_t>(uses.size()),
+                                 tuned.by_default.time_us, tuned.best.time_us, tuned.attempts});
+    }
+    std::stable_sort(
+        report.explored.begin(), report.explored.end(),
+        [](const Explored& a, const Explored& b) { return a.attempts.size() > b.attempts.size(); });
     set_schedules(planned.plan, results);
     for (const std::string& note : guard.notes()) report.notes.push_back(note);
     for (const std::string& note : runner.place().notes()) report.notes.push_back(note);

@@ -37,7 +37,14 @@ struct RegionReport {
   int64_t trials = 0, trials_without_gain = 0;
   double share_at_start = -1;
   bool exhausted = false;
-  std::vector<Attempt> attempts;  // of this run
+};
+
+// A workload that was searched, deployed in the end or not.
+struct Explored {
+  std::string name, schedule;  // schedule: the best of it
+  int64_t uses = 1;
+  double default_us = -1, best_us = -1;
+  std::vector<Attempt> attempts;  // trials of this run
 };
 
 struct PhaseTime {
@@ -54,6 +61,7 @@ struct OptimizeReport {
   bool verified = false, cancelled = false;
   int64_t peak_bytes = -1, original_peak_bytes = -1, constant_bytes = -1, arena_lower_bound = -1;
   std::vector<RegionReport> regions;  // by share of the model's time, largest first
+  std::vector<Explored> explored;     // most trials first
   std::vector<PhaseTime> phases;
   std::vector<std::string> notes;  // guesses, fallbacks, steps on the host: everything a user should know
 

@@ -22,6 +22,10 @@ class ResultsTest(unittest.TestCase):
     def test_committed_files(self):
         checked = 0
         for path in sorted((ROOT / "bench/results").glob("*/*.json")):  # those beside the device folders have forms of their own
+            if path.parent.name == "agent":  # thrice agent eval --json
+                data = json.loads(path.read_text())
+                self.assertTrue(data["totals"] and data["results"] and data["spaces"], path)
+                continue
             self.assertEqual(results_file.problems(json.loads(path.read_text())), [], path)
             checked += 1
         self.assertGreater(checked, 0)
