@@ -15,16 +15,16 @@ struct Knob {
 const std::vector<std::pair<const char*, std::vector<Knob>>>& rivals() {
   static const std::vector<std::pair<const char*, std::vector<Knob>>> kRivals = {
       {"genetic",
-       {{"population", {4, 6, 10, 14, 20, 30, 40}},
+       {{"population", {6, 10, 14, 20, 30, 40}},
         {"tournament", {1, 2, 3, 5}},
         {"crossover", {0, 0.3, 0.5, 0.7, 0.9}},
-        {"mutation", {0.2, 0.35, 0.5, 1, 1.5, 2, 3}},
+        {"mutation", {0.5, 1, 1.5, 2, 3}},
         {"step", {0, 0.25, 0.5, 0.75}}}},
       {"annealing",
        {{"temperature", {0.02, 0.05, 0.1, 0.2, 0.5, 1}},
-        {"cooling", {0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 1}},
+        {"cooling", {0.95, 0.97, 0.98, 0.99, 0.995, 1}},
         {"wide", {0, 0.25, 0.5, 0.75, 1}},
-        {"patience", {4, 8, 15, 30, 60, 120}},
+        {"patience", {8, 15, 30, 60, 120}},
         {"elsewhere", {0, 0.15, 0.3, 0.6, 1}}}}};
   return kRivals;
 }

@@ -271,7 +271,7 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
         tune::family_space(planned.workload, *planned.family, planned.facts, c.device->spec()));
     tune::AgentOptions options = agent_options(*c.settings, hash);
     const tune::Context facts = context_of(planned, c.device->spec());
-    if (const auto net = knowledge.find(std::string(planned.family->name())))
+    if (const auto net = knowledge.find(std::string(planned.family->name())); net && net->covers(facts))
       options.prior = std::make_shared<tune::NetPrior>(net, facts);
     if (c.store) c.store->put_workload_facts(hash, shape_key(planned), c.environment, context_text(facts));
     work.agent = tune::make_agent(c.settings->agent, *work.space, options);

@@ -128,6 +128,14 @@ std::vector<float> GroupNet::expected(const std::vector<artifact::Schedule>& sch
   return result;
 }
 
+bool GroupNet::covers(const Context& context) const {
+  const auto cpu = context.find("cpu");
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i] == "c:cpu" && cpu != context.end() && scale_[i] == 0)
+      return std::abs(mean_[i] - static_cast<float>(cpu->second)) < 0.01f;
+  return true;
+}
+
 std::vector<float> NetPrior::expected(const Space& space, const std::vector<Point>& points) const {
   std::vector<artifact::Schedule> schedules;
   schedules.reserve(points.size());
@@ -143,8 +151,12 @@ Knowledge train_knowledge(const std::vector<Task>& tasks, const GroupNet::TrainO
     if (any && task.samples.size() > 1) groups[task.group].push_back(&task);
   }
   Knowledge knowledge;
-  for (const auto& [group, of] : groups)
+  for (const auto& [group, of] : groups) {
+    size_t samples = 0;
+    for (const Task* task : of) samples += task->samples.size();
+    if (samples < kFewest) continue;
     knowledge.nets.push_back(std::make_shared<GroupNet>(GroupNet::train(of, options)));
+  }
   return knowledge;
 }
 

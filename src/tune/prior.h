@@ -54,6 +54,8 @@ class GroupNet {
   size_t tasks() const { return tasks_; }
   size_t samples() const { return samples_; }
   std::vector<float> expected(const std::vector<artifact::Schedule>& schedules, const Context& context) const;
+  // False where all it learned is of CPUs and this is none, or the other way round.
+  bool covers(const Context& context) const;
 
   std::string str() const;  // lines of text; numbers as 16-bit floats in base64
   static GroupNet parse(const std::vector<std::string>& lines, size_t& at);  // throws kCorrupt with the line
@@ -90,7 +92,8 @@ class Knowledge {
   static const Knowledge& shipped();                                         // what this program carries
 };
 
-// Nets of every group with tasks, one after the other.
+// Nets of every group with at least so many samples: from fewer a network learns noise.
+constexpr size_t kFewest = 64;
 Knowledge train_knowledge(const std::vector<Task>& tasks, const GroupNet::TrainOptions& options);
 
 }  // namespace thrice::tune

@@ -162,6 +162,19 @@ TEST(Knowledge, WhatWasLearnedIsTriedFirst) {
   EXPECT_LT(best, 0.06) << "at most one step beside the optimum";
 }
 
+TEST(Knowledge, OfCpusSaysNothingOfGpus) {
+  const Space space = make_space();
+  std::vector<Task> tasks = make_tasks(space);
+  for (Task& task : tasks) task.context["cpu"] = 1;
+  GroupNet::TrainOptions options;
+  options.steps = 5;
+  const auto net = train_knowledge(tasks, options).find("g");
+  EXPECT_TRUE(net->covers({{"cpu", 1}}));
+  EXPECT_FALSE(net->covers({{"cpu", 0}}));
+  tasks[0].samples.resize(5);
+  EXPECT_TRUE(train_knowledge({tasks[0]}, options).nets.empty()) << "too few samples";
+}
+
 TEST(State, AnAgentGoesOnWhereItWas) {
   const Space space = make_space();
   for (const char* name : {"actor_critic", "value", "ppo"}) {
