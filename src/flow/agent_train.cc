@@ -38,6 +38,7 @@ std::shared_ptr<const tune::Prior> prior_without(const std::vector<tune::Recorde
   tune::GroupNet::TrainOptions options;
   options.steps = 16000;
   const tune::Knowledge knowledge = tune::train_knowledge(tasks, options);
+  if (knowledge.nets.empty()) return nullptr;  // too few samples
   return std::make_shared<tune::NetPrior>(knowledge.nets.at(0), task_of(space).context);
 }
 

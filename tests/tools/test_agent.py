@@ -11,7 +11,7 @@ from command_line import EXECUTABLE, NOT_FOUND, OK, USAGE, CommandLine, matmul_m
 def write_space(path, shift):
     lines = ["tile,vector,time"]
     for a in range(8):
-        for b in range(6):
+        for b in range(9):
             lines.append(f"{2 ** a},{b},{1 + 0.1 * (a - shift) ** 2 + 0.05 * (b - 2) ** 2}")
     path.write_text("\n".join(lines) + "\n")
 
@@ -43,7 +43,7 @@ class AgentTest(CommandLine):
         run = self.thrice("agent", "train", "--from", samples, "--steps", 50, "--output", trained)
         self.assertEqual(run.returncode, OK, run.stderr)
         info = json.loads(self.thrice("agent", "info", trained, "--json").stdout)
-        self.assertEqual([(g["tasks"], g["samples"]) for g in info["groups"]], [(2, 96)])
+        self.assertEqual([(g["tasks"], g["samples"]) for g in info["groups"]], [(2, 144)])
         self.assertEqual(self.thrice("agent", "info").returncode, OK)
 
     def test_what_is_wrong_is_named(self):
