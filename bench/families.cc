@@ -1,8 +1,8 @@
 // GF/s of every tactic of the heavy families at its default schedule, beside single-thread C++ loops (-O2),
 // on an OpenCL device; every result is compared with the loops' before it is timed.
 //   bench_families [--device opencl:0] [--suite ocr|mobilenet|resnet|matmul] [--out FILE]
-// Writes the schema of docs (one case a shape and tactic). Times: median of 9, after 2 warm launches; whole
-// launch, device idle before and after.
+// Writes the schema of docs (one case a shape: the default schedule; other tactics and C++ loops are its
+// rivals). Times: median of 9, after 2 warm launches; whole launch, device idle before and after.
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <thrice/status.h>
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <iostream>
@@ -135,20 +136,22 @@ class Bench {
                               c.w.size() == 2);
         },
         flops > 5e8 ? 1 : 3);
+    const std::string name = fmt::format("{}_f32_{}_{}{}", family.name(), list_text(c.x), list_text(c.w),
+                                         c.strides.empty() ? "" : "_s" + list_text(c.strides));
+    Row row{rival, {}};
     const auto preferred = family.default_schedule(w, facts, device_->spec());
     for (const auto& tactic : family.space(w, facts, device_->spec()).tactics) {
       // The rule's parameters where the rule takes this tactic; else the legal candidate in the middle of its
       // space.
       artifact::Schedule s = preferred;
       if (s.tactic != tactic.tactic) s = middle(w, family, tactic);
-      const std::string name = fmt::format("{}_f32_{}_{}{}", family.name(), list_text(c.x), list_text(c.w),
-                                           c.strides.empty() ? "" : "_s" + list_text(c.strides));
       try {
-        time(w, family, s, facts, inputs, expected, flops, rival, name, c, s == preferred);
+        time(w, family, s, facts, inputs, expected, flops, name, s == preferred, row);
       } catch (const Error& error) {
         fmt::print("{:58} {:12} {}\n", name, tactic.tactic, error.what());
       }
     }
+    if (row.us > 0) add_case(c, name, std::string(family.name()), row);
   }
 
   std::string json() const {
@@ -158,16 +161,39 @@ class Bench {
     std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
     utsname host{};
     uname(&host);
+    double load = 0;  // what else the machine did: times of a busy one differ by factors
+    getloadavg(&load, 1);
     return fmt::format(
         "{{\"schema\": 1,\n \"runs\": [{{\"id\": \"families\", \"date\": \"{}\", \"command\": \"{}\", "
         "\"environment\": "
         "{{\"device\": \"{}\", \"driver\": \"{}\", \"host_cpu\": \"{}\", \"cores\": {}, \"kernel\": "
-        "\"{}\"}}}}],\n "
+        "\"{}\", \"load_average\": {:.1f}}}}}],\n "
         "\"cases\": [\n{}\n ]}}\n",
-        date, command_, spec.name, spec.driver, cpu_name(), spec.compute_units, host.release, cases_);
+        date, command_, spec.name, spec.driver, cpu_name(), spec.compute_units, host.release, load, cases_);
   }
 
  private:
+  // One shape: the default schedule, and its rivals: C++ loops and the other tactics.
+  struct Row {
+    double cpp_us = 0;
+    std::string rivals;
+    double us = 0, error = 0;
+    artifact::Schedule schedule;
+  };
+  static constexpr double kErrorLimit = 1e-5;  // relative, of the whole result
+
+  void add_case(const Case& c, const std::string& name, const std::string& family, const Row& row) {
+    cases_ += fmt::format(
+        "{}  {{\"run\": \"families\", \"suite\": \"{}\", \"name\": \"{}\", \"family\": \"{}\", \"shape\": "
+        "\"{} {} x{}\", \"dtype\": \"f32\", \"numerics\": \"strict\", \"thrice_us\": {:.1f}, \"rivals\": "
+        "{{\"naive_cpp_one_thread\": {:.1f}{}}}, \"error\": {:.2e}, \"error_limit\": {:.0e}, \"tactic\": "
+        "\"{}\", \"schedule\": \"{}\", \"note\": \"default schedule; rivals tactic_X: tactic X, a schedule "
+        "in the "
+        "middle of its space\"}}",
+        cases_.empty() ? "" : ",\n", c.suite, name, family, list_text(c.x), list_text(c.w), c.count, row.us,
+        row.cpp_us, row.rivals, row.error, kErrorLimit, row.schedule.tactic, row.schedule.str());
+  }
+
   artifact::Schedule middle(const ir::Workload& w, const family::Family& family,
                             const artifact::TacticSpace& tactic) {
     artifact::Schedule best{tactic.family, tactic.tactic, {}};
@@ -183,8 +209,8 @@ class Bench {
 
   void time(const ir::Workload& w, const family::Family& family, const artifact::Schedule& s,
             const std::vector<ir::Fact>& facts, const std::vector<ir::Tensor>& inputs,
-            const std::vector<float>& expected, double flops, double rival, const std::string& name,
-            const Case& c, bool is_default) {
+            const std::vector<float>& expected, double flops, const std::string& name, bool is_default,
+            Row& row) {
     artifact::KernelSource source;
     const auto text = family.emit(w, s, device_->spec());
     source.text = family::prelude(source.language) + text.text;
@@ -225,22 +251,20 @@ class Bench {
       norm += expected[i] * static_cast<double>(expected[i]);
     }
     const double error = std::sqrt(difference / norm);
-    if (!(error <= 1e-5)) throw Error(Code::kWrongResult, fmt::format("{}: error {}", s.str(), error));
+    if (!(error <= kErrorLimit)) throw Error(Code::kWrongResult, fmt::format("{}: error {}", s.str(), error));
     once();
     const double us = microseconds(once, 9);
     fmt::print("{:58} {:12} {:9.0f} us {:7.1f} GF/s  x{:6.1f} of C++ {:5.2f} GF/s {}{}\n", name, s.tactic, us,
-               flops / us * 1e-3, rival / us, flops / rival * 1e-3, is_default ? "* " : "  ", s.str());
+               flops / us * 1e-3, row.cpp_us / us, flops / row.cpp_us * 1e-3, is_default ? "* " : "  ",
+               s.str());
     std::fflush(stdout);
-    cases_ += fmt::format(
-        "{}  {{\"run\": \"families\", \"suite\": \"{}\", \"name\": \"{}\", \"family\": \"{}\", \"shape\": "
-        "\"{} {} x{}\", "
-        "\"dtype\": \"f32\", \"numerics\": \"strict\", \"thrice_us\": {:.1f}, \"gflops\": {:.2f}, "
-        "\"rivals\": "
-        "{{\"naive_cpp_one_thread\": {:.1f}}}, \"error\": {:.2e}, \"tactic\": \"{}\", \"schedule\": \"{}\", "
-        "\"default\": "
-        "{}}}",
-        cases_.empty() ? "" : ",\n", c.suite, name, family.name(), list_text(c.x), list_text(c.w), c.count,
-        us, flops / us * 1e-3, rival, error, s.tactic, s.str(), is_default);
+    if (!is_default) {
+      row.rivals += fmt::format(", \"tactic_{}\": {:.1f}", s.tactic, us);
+      return;
+    }
+    row.us = us;
+    row.error = error;
+    row.schedule = s;
   }
 
   std::string command_;
