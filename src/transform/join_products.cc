@@ -57,7 +57,8 @@ std::vector<Projection> projections(const Graph& graph) {
     if (node.op != Op::matmul || node.int_attr("trans_a", 0) != 0 || node.int_attr("trans_b", 0) != 0)
       continue;
     const Tensor* weights = constant_of(graph, node.inputs[1]);
-    if (!weights || weights->shape().size() != 2 || !is_float(weights->dtype())) continue;
+    if (!weights || weights->shape().size() != 2 || weights->size() == 0 || !is_float(weights->dtype()))
+      continue;
     Projection p{static_cast<NodeId>(n), -1, node.inputs[1], kNoValue, weights->shape()[1]};
     const ValueId result = node.outputs[0];
     const auto& read = readers[static_cast<size_t>(result)];
