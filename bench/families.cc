@@ -17,6 +17,7 @@
 
 #include "backend/backend.h"
 #include "bench/naive_loops.h"
+#include "bench/one_operator.h"
 #include "family/conv/conv.h"
 #include "family/matmul/matmul.h"
 #include "family/prelude.h"
@@ -72,25 +73,9 @@ const std::vector<Case> kCases = {
 };
 
 ir::Workload make_workload(const Case& c) {
-  ir::Graph g;
-  g.origins.push_back({"Bench", "bench", 0});
-  const auto input = [&](const Ints& shape) {
-    const ir::ValueId v = g.add_value({DType::kF32, ir::to_shape(shape)});
-    g.inputs.push_back(v);
-    g.input_names.push_back(fmt::format("x{}", g.inputs.size()));
-    return v;
-  };
-  ir::Node node;
-  node.inputs = {input(c.x), input(c.w)};
-  node.op = c.strides.empty() ? ir::Op::matmul : ir::Op::conv;
-  if (!c.strides.empty()) node.attrs = {{"strides", c.strides}, {"pads", c.pads}, {"group", c.group}};
-  node.outputs = {g.add_value({})};
-  node.origin = 0;
-  g.outputs = node.outputs;
-  g.output_names = {"y"};
-  g.add_node(node);
-  ir::infer_graph(g);
-  return ir::extract(g, ir::make_region(g, {0}));
+  if (c.strides.empty()) return bench::one_operator(ir::Op::matmul, {c.x, c.w});
+  return bench::one_operator(ir::Op::conv, {c.x, c.w},
+                             {{"strides", c.strides}, {"pads", c.pads}, {"group", c.group}});
 }
 
 std::string list_text(const Ints& v) {

@@ -24,6 +24,7 @@
 #include "backend/backend.h"
 #include "backend/cross_device.h"
 #include "base/hash.h"
+#include "bench/one_operator.h"
 #include "family/matmul/matmul.h"
 #include "family/prelude.h"
 #include "ir/check.h"
@@ -42,24 +43,10 @@ const std::vector<Shape> kShapes = {{1024, 1024, 1024}, {4096, 4096, 4096}, {819
                                     {2048, 3072, 768},  {2048, 768, 3072},  {128, 128, 65536}};
 
 ir::Workload make_workload(const Shape& s, bool trans_b) {
-  ir::Graph g;
-  g.origins.push_back({"Bench", "bench", 0});
-  for (const auto& shape : {std::vector<int64_t>{s.m, s.k},
-                            trans_b ? std::vector<int64_t>{s.n, s.k} : std::vector<int64_t>{s.k, s.n}}) {
-    g.inputs.push_back(g.add_value({DType::kF32, ir::to_shape(shape)}));
-    g.input_names.push_back(fmt::format("x{}", g.inputs.size()));
-  }
-  ir::Node node;
-  node.op = ir::Op::matmul;
-  node.inputs = g.inputs;
-  if (trans_b) node.attrs = {{"trans_b", int64_t{1}}};
-  node.outputs = {g.add_value({})};
-  node.origin = 0;
-  g.outputs = node.outputs;
-  g.output_names = {"y"};
-  g.add_node(node);
-  ir::infer_graph(g);
-  ir::Workload w = ir::extract(g, ir::make_region(g, {0}));
+  const std::vector<int64_t> b = trans_b ? std::vector<int64_t>{s.n, s.k} : std::vector<int64_t>{s.k, s.n};
+  ir::Attributes attrs;
+  if (trans_b) attrs["trans_b"] = int64_t{1};
+  ir::Workload w = bench::one_operator(ir::Op::matmul, {{s.m, s.k}, b}, attrs);
   w.graph.value(w.graph.inputs[1]).is_weight = true;
   return w;
 }

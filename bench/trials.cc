@@ -19,6 +19,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "bench/one_operator.h"
 #include "family/matmul/matmul.h"
 #include "flow/tuning.h"
 #include "ir/check.h"
@@ -33,22 +34,7 @@ using artifact::Schedule;
 using nlohmann::json;
 
 ir::Workload make_workload(int64_t m, int64_t n, int64_t k) {
-  ir::Graph g;
-  g.origins.push_back({"MatMul", "bench", 17});
-  for (const auto& shape : {std::vector<int64_t>{m, k}, std::vector<int64_t>{k, n}}) {
-    g.inputs.push_back(g.add_value({DType::kF32, ir::to_shape(shape)}));
-    g.input_names.push_back(fmt::format("x{}", g.inputs.size()));
-  }
-  ir::Node node;
-  node.op = ir::Op::matmul;
-  node.inputs = g.inputs;
-  node.outputs = {g.add_value({})};
-  node.origin = 0;
-  g.outputs = node.outputs;
-  g.output_names = {"y"};
-  g.add_node(node);
-  ir::infer_graph(g);
-  return ir::extract(g, ir::make_region(g, {0}));
+  return bench::one_operator(ir::Op::matmul, {{m, k}, {k, n}});
 }
 
 // The products' family with a function of its own in each text, so that no cache knows a pass's kernels.

@@ -12,9 +12,9 @@
 // The fragment of a score is the fragment of a power: neighbouring columns 2 quad, 2 quad + 1 stand for keys of the second product.
 // Shared bytes: see attention_mma.cc, dynamic.
 //@@ functions
-TH_FN float th_power_of_two(float x) {
+TH_FN float th_power(float x) {
   float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
   return y;
 }
 //@@ load
@@ -119,12 +119,12 @@ largest = fmaxf(largest, fmaxf(s[j][2 * h], s[j][2 * h + 1]));
 largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
 largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
 const float base = largest == -TH_INF_F32 ? 0.0f : largest;
-share[h] = th_power_of_two((top[h] - base) * 1.4426950408889634f);
+share[h] = th_power(top[h] - base);
 top[h] = largest;
 float powers = 0.0f;
 TH_UNROLL for (int j = 0; j < $FN; ++j) {
 TH_UNROLL for (int r = 0; r < 2; ++r) {
-s[j][2 * h + r] = th_power_of_two((s[j][2 * h + r] - base) * 1.4426950408889634f);
+s[j][2 * h + r] = th_power(s[j][2 * h + r] - base);
 powers += s[j][2 * h + r];
 }
 }
@@ -209,9 +209,9 @@ largest = fmaxf(largest, tops[p * $BM + own_m + h * 8]);
 const float base = largest == -TH_INF_F32 ? 0.0f : largest;
 float all = 0.0f;
 TH_UNROLL for (int p = 0; p < $WARPS_N; ++p) {
-all += totals[p * $BM + own_m + h * 8] * th_power_of_two((tops[p * $BM + own_m + h * 8] - base) * 1.4426950408889634f);
+all += totals[p * $BM + own_m + h * 8] * th_power(tops[p * $BM + own_m + h * 8] - base);
 }
-share_of[h] = th_power_of_two((top[h] - base) * 1.4426950408889634f) * ($SHARE);
+share_of[h] = th_power(top[h] - base) * ($SHARE);
 }
 //@@ split_a
 th_u32 a_hi[4], a_lo[4];

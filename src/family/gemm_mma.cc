@@ -31,7 +31,7 @@ struct TileLayout {
 };
 
 TileLayout layout_of(bool along_depth, int64_t extent, int64_t depth) {
-  if (along_depth) return {true, depth, extent, depth + (depth % 16 == 0 ? 8 : 16)};
+  if (along_depth) return {true, depth, extent, depth_pitch(depth)};
   return {false, extent, depth, extent + 4};
 }
 
@@ -106,6 +106,14 @@ std::string below(const Extent& extent, const std::string& text, const std::stri
 
 }  // namespace
 
+int64_t depth_pitch(int64_t depth) { return depth + (depth % 16 == 0 ? 8 : 16); }
+
+Refusal refuse_without_mma(const DeviceSpec& device) {
+  if (device.api != target::Api::kCuda) return "mma needs the tensor cores of an NVIDIA GPU";
+  if (generation(device) < 80) return "mma needs sm_80 or newer";
+  return std::nullopt;
+}
+
 KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const Gemm& g, const Schedule& s) {
   Emitter e(draft, symbol);
   const MmaTiles tiles = tiles_of(g, s);
@@ -119,7 +127,7 @@ KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const 
   Template t("cuda/gemm_mma.cuh");
   e.preamble(t.section("functions"));
   if (split > 1) e.preamble(t.section("cluster_functions"));
-  t.set("M", rows).set("N", cols).set("K", depth);
+  t.set("K", depth);
   t.set("TILES_M", tile_count(e, "tiles_m", g.rows, tiles.bm))
       .set("TILES_N", tile_count(e, "tiles_n", g.cols, tiles.bn));
   t.set("BM", tiles.bm).set("BN", tiles.bn).set("BK", tiles.bk).set("WM", tiles.wm()).set("WN", tiles.wn());
@@ -249,10 +257,9 @@ std::vector<artifact::Parameter> gemm_mma_parameters(const DeviceSpec& device) {
 
 Refusal refuse_gemm_mma(const Workload& workload, const Gemm& g, const Schedule& s,
                         const DeviceSpec& device) {
-  if (device.api != target::Api::kCuda) return "mma needs the tensor cores of an NVIDIA GPU";
+  if (auto refusal = refuse_without_mma(device)) return refusal;
   if (g.dtype != DType::kF32 && g.dtype != DType::kF16 && g.dtype != DType::kBF16)
     return "mma is written for f32, f16 and bf16";
-  if (generation(device) < 80) return "mma needs sm_80 or newer";
   for (const char* name : {"tile_m", "tile_n", "tile_k"})
     if (s.get(name) < 8) return "tiles must be made of 16x32x8 pieces";
   const int64_t warps = s.get("warps_m") * s.get("warps_n");

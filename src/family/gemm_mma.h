@@ -7,6 +7,12 @@
 
 namespace thrice::family {
 
+// nullopt on devices with the instructions of these kernels.
+Refusal refuse_without_mma(const DeviceSpec& device);
+// Elements from a line of `depth` to the next in shared memory, so that the threads of a warp that read pairs
+// of fragments meet all banks.
+int64_t depth_pitch(int64_t depth);
+
 KernelDraft emit_gemm_mma(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm,
                           const Schedule& schedule);
 std::vector<std::pair<std::string, int64_t>> default_gemm_mma(const GemmSize& size, const DeviceSpec& device);

@@ -9,17 +9,12 @@ using ir::Graph;
 using ir::Node;
 using ir::NodeId;
 using ir::Op;
-using ir::OpClass;
 
 namespace {
 
 constexpr size_t kMostBetween = 24;  // scale, mask, bias and softmax are about ten
 
-bool is_between(const Node& node) {
-  const OpClass cls = ir::op_class(node.op);
-  return cls == OpClass::kUnary || cls == OpClass::kBinary || cls == OpClass::kTernary ||
-         node.op == Op::reduce;
-}
+bool is_between(const Node& node) { return ir::is_elementwise(node.op) || node.op == Op::reduce; }
 
 // What lies between a product and the one its first operand comes from; empty where that is not so.
 std::vector<NodeId> core_behind(const Graph& graph, NodeId second) {

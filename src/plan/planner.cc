@@ -142,14 +142,17 @@ class Planner {
       grow(g, [](int) { return true; });
     }
   }
+  std::vector<ir::Fact> facts_of(const ir::Workload& workload) const {
+    std::vector<ir::Fact> inputs;
+    for (ir::ValueId v : workload.inputs) inputs.push_back(facts_[static_cast<size_t>(v)]);
+    return inputs;
+  }
   // The portable tactic exists for every device, but loses to its parts.
   bool is_worth_one_kernel(const std::vector<NodeId>& nodes) const {
     const ir::Workload workload = ir::extract(graph_, ir::make_region(graph_, nodes));
     const family::Family* family = match_family(workload);
     if (!family || family->name() != "attention") return false;
-    std::vector<ir::Fact> inputs;
-    for (ir::ValueId v : workload.inputs) inputs.push_back(facts_[static_cast<size_t>(v)]);
-    return family->default_schedule(workload, inputs, device_).tactic != "row";
+    return family->default_schedule(workload, facts_of(workload), device_).tactic != "row";
   }
 
   void merge_greedily() {
@@ -249,9 +252,7 @@ class Planner {
     planned.uses.push_back(ir::region_name(graph_, step.nodes));
     if (!planned.family) {
       planned.family = match_family(workload);
-      std::vector<ir::Fact> inputs;
-      for (ir::ValueId v : workload.inputs) inputs.push_back(facts_[static_cast<size_t>(v)]);
-      planned.facts = std::move(inputs);
+      planned.facts = facts_of(workload);
       planned.workload = std::move(workload);
       planned.schedule = planned.family->default_schedule(planned.workload, planned.facts, device_);
     }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "transform/canonicalize.h"
@@ -87,7 +88,7 @@ int64_t join_products(Graph& graph) {
         .push_back(p);
   }
   std::map<NodeId, std::vector<Node>> instead;  // of these nodes; those replaced by nothing are dead
-  std::map<NodeId, bool> dropped;
+  std::set<NodeId> dropped;
   int64_t changes = 0;
   for (const auto& [key, members] : groups) {
     if (members.size() < kLeastJoined) continue;
@@ -130,8 +131,8 @@ int64_t join_products(Graph& graph) {
       slice.outputs = last.outputs;
       made.push_back(slice);
       begin += p.columns;
-      dropped[p.product] = true;
-      if (adds) dropped[p.sum] = true;
+      dropped.insert(p.product);
+      if (adds) dropped.insert(p.sum);
     }
     instead[members[0].product] = std::move(made);
     changes += static_cast<int64_t>(members.size());
@@ -145,10 +146,7 @@ int64_t join_products(Graph& graph) {
     else if (!dropped.count(static_cast<NodeId>(n)))
       nodes.push_back(std::move(graph.nodes[n]));
   }
-  graph.nodes = std::move(nodes);
-  for (size_t n = 0; n < graph.nodes.size(); ++n)
-    for (const ValueId output : graph.nodes[n].outputs)
-      if (output != kNoValue) graph.value(output).producer = static_cast<NodeId>(n);
+  exchange_nodes(graph, std::move(nodes));
   return changes;
 }
 

@@ -44,6 +44,16 @@ void Replacements::apply(Graph& graph) const {
   }
 }
 
+void exchange_nodes(Graph& graph, std::vector<Node> nodes) {
+  graph.nodes = std::move(nodes);
+  for (auto& value : graph.values) value.producer = -1;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const ValueId output : graph.nodes[n].outputs) {
+      if (output != kNoValue) graph.value(output).producer = static_cast<ir::NodeId>(n);
+    }
+  }
+}
+
 int64_t remove_dead(Graph& graph) {
   std::vector<bool> needed(graph.values.size(), false);
   for (const ValueId output : graph.outputs) needed[static_cast<size_t>(output)] = true;
@@ -67,13 +77,7 @@ int64_t remove_dead(Graph& graph) {
   }
   const auto removed = static_cast<int64_t>(graph.nodes.size() - kept.size());
   std::reverse(kept.begin(), kept.end());
-  graph.nodes = std::move(kept);
-  for (auto& value : graph.values) value.producer = -1;
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    for (const ValueId output : graph.nodes[n].outputs) {
-      if (output != kNoValue) graph.value(output).producer = static_cast<ir::NodeId>(n);
-    }
-  }
+  exchange_nodes(graph, std::move(kept));
   return removed;
 }
 

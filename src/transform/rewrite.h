@@ -30,6 +30,9 @@ class Replacements {
 // read. Returns the number of nodes removed.
 int64_t remove_dead(ir::Graph& graph);
 
+// Exchanges the nodes and numbers the producers of all values anew.
+void exchange_nodes(ir::Graph& graph, std::vector<ir::Node> nodes);
+
 // Drops values that nothing mentions, and origins that no node has; numbers the rest anew.
 void compact(ir::Graph& graph);
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "transform/canonicalize.h"
+#include "transform/rewrite.h"
 
 namespace thrice::transform {
 namespace {
@@ -108,13 +109,16 @@ class FromInputs {
 }  // namespace
 
 int64_t read_shapes_of_inputs(Graph& graph) {
+  const auto asks = [&](const Node& node) {
+    return node.op == Op::shape && graph.value(node.inputs[0]).producer >= 0;
+  };
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), asks)) return 0;
   const std::map<std::string, Axis> first = first_axes(graph);
   std::vector<Node> nodes;
+  FromInputs from(graph, first, nodes);
   int64_t changes = 0;
   for (Node& node : graph.nodes) {
-    const bool is_shape = node.op == Op::shape && graph.value(node.inputs[0]).producer >= 0;
-    const auto known = is_shape ? graph.value(node.outputs[0]).known : std::nullopt;
-    FromInputs from(graph, first, nodes);
+    const auto known = asks(node) ? graph.value(node.outputs[0]).known : std::nullopt;
     const auto can_write = [&](const Dim& d) { return from.can_write(d, node.inputs[0]); };
     if (!known || known->empty() || !std::all_of(known->begin(), known->end(), can_write)) {
       nodes.push_back(std::move(node));
@@ -129,10 +133,7 @@ int64_t read_shapes_of_inputs(Graph& graph) {
     nodes.push_back(std::move(joined));
     ++changes;
   }
-  graph.nodes = std::move(nodes);
-  for (size_t n = 0; n < graph.nodes.size(); ++n)
-    for (const ValueId output : graph.nodes[n].outputs)
-      if (output != ir::kNoValue) graph.value(output).producer = static_cast<ir::NodeId>(n);
+  exchange_nodes(graph, std::move(nodes));
   return changes;
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 
 #include "family/choices.h"
+#include "family/gemm_mma.h"
 #include "family/template.h"
 
 namespace thrice::family {
@@ -42,9 +42,8 @@ struct AttentionTiles {
 AttentionTiles tiles_of(const AttentionForm& form, const Schedule& s) {
   AttentionTiles t{s.get("warps_m"), s.get("warps_n"), s.get("tile_n"), s.get("stages"), {}, {}, {},
                    form.width};
-  // Pitches as in gemm_mma.cc: the threads of a warp meet all banks.
   const int64_t depth = round_up(form.depth, 8), width = round_up(form.width, 32);
-  const int64_t pitch = depth + (depth % 16 == 0 ? 8 : 16);
+  const int64_t pitch = depth_pitch(depth);
   t.q = {t.bm(), depth, pitch, form.q.in_fours ? 4 : 1};
   t.k = {t.tile(), depth, pitch, form.k.in_fours ? 4 : 1};
   t.v = {t.tile(), width, width + 4, form.v.in_fours ? 4 : 1};
@@ -160,9 +159,7 @@ std::vector<artifact::Parameter> attention_mma_parameters() {
 
 Refusal refuse_attention_mma(const Workload& workload, const AttentionForm& form, const Schedule& s,
                              const DeviceSpec& device) {
-  if (device.api != target::Api::kCuda) return "mma needs the tensor cores of an NVIDIA GPU";
-  if (device.architecture.rfind("sm_", 0) != 0 || std::atoi(device.architecture.c_str() + 3) < 80)
-    return "mma needs sm_80 or newer";
+  if (auto refusal = refuse_without_mma(device)) return refusal;
   if (form.depth > 256 || form.width > 128)
     return "heads of more than 256 or 128 elements leave no registers";
   const AttentionTiles t = tiles_of(form, s);

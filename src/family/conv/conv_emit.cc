@@ -266,8 +266,7 @@ KernelDraft emit_conv_depthwise(ProgramDraft& draft, const ConvProblem& conv, co
                 dilation_p = two ? conv.window.axes[0].dilation : 1;
   const bool plain = is_plain_buffer(draft.workload(), conv.x);
   const std::string reader = plain ? row_reader(e, "conv_row", conv.dtype, lanes, last.stride) : "";
-  const Extent channels{conv.batch.dim * conv.outputs.dim,
-                        [conv](const Facts& f) { return conv.batch.source(f) * conv.outputs.source(f); }};
+  const Extent channels = image_channels(conv);
   Template t("opencl/conv_depthwise.cl");
   t.set("T", type).set("RP", rp).set("CN", cn).set("THREADS", threads);
   t.set("P", e.text(index_of(e, out_p))).set("Q", e.text(index_of(e, last.out)));

@@ -156,6 +156,8 @@ void store_conv(Emitter& e, const ConvProblem& conv, const Coords& at, const std
   emit_epilogue(e, conv.region, at, {element});
 }
 
+Extent image_channels(const ConvProblem& conv) { return multiplied(conv.batch, conv.outputs); }
+
 int64_t legal_chunk(const ConvProblem& conv, int64_t chunk) {
   if (chunk < 1 || !conv.group_channels.dim.is_const() || conv.group_channels.dim.value() % chunk != 0)
     return 0;

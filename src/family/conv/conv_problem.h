@@ -34,6 +34,9 @@ Gemm pointwise_gemm(const ProgramDraft& draft, const ConvProblem& conv);
 // Sub-pixel (transposed): rows = output channels and taps, columns = input positions of one image.
 Gemm subpixel_gemm(const ProgramDraft& draft, const ConvProblem& conv);
 
+// Rows of images that a depthwise kernel counts through: images times output channels.
+Extent image_channels(const ConvProblem& conv);
+
 KernelDraft emit_conv_naive(ProgramDraft& draft, const ConvProblem& conv, const Schedule& schedule);
 KernelDraft emit_conv_direct(ProgramDraft& draft, const ConvProblem& conv, const Schedule& schedule);
 KernelDraft emit_conv_depthwise(ProgramDraft& draft, const ConvProblem& conv, const Schedule& schedule);

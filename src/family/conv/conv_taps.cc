@@ -45,11 +45,6 @@ Tile tile_of(const ConvProblem& conv, const Schedule& s) {
   return tile;
 }
 
-Extent channels_of(const ConvProblem& conv) {
-  return {conv.batch.dim * conv.outputs.dim,
-          [conv](const Facts& f) { return conv.batch.source(f) * conv.outputs.source(f); }};
-}
-
 }  // namespace
 
 KernelDraft emit_conv_taps(ProgramDraft& draft, const ConvProblem& conv, const Schedule& s) {
@@ -59,7 +54,7 @@ KernelDraft emit_conv_taps(ProgramDraft& draft, const ConvProblem& conv, const S
   const int64_t threads = s.get("threads");
   const bool two = conv.spatial == 2;
   const std::string type = compute_type(conv.dtype);
-  const Extent channels = channels_of(conv);
+  const Extent channels = image_channels(conv);
   const std::string tiles_p = tile_count(e, "tiles_p", tile.p.out, tile.p.outputs),
                     tiles_q = tile_count(e, "tiles_q", tile.q.out, tile.q.outputs);
   e.line(fmt::format("const int item = TH_BLOCK * {} + TH_THREAD;", threads));
@@ -140,7 +135,7 @@ std::vector<std::pair<std::string, int64_t>> default_conv_taps(const ConvProblem
                                                                const DeviceSpec& device) {
   const int64_t columns = conv.window.axes.back().out.source(facts);
   const int64_t rows = conv.spatial == 2 ? conv.window.axes[0].out.source(facts) : 1;
-  const int64_t items = channels_of(conv).source(facts) * rows * columns;
+  const int64_t items = image_channels(conv).source(facts) * rows * columns;
   // Larger tiles read less, as long as every multiprocessor keeps 16 warps.
   int64_t reg_p = 1, reg_q = 1;
   const auto fits = [&](int64_t p, int64_t q) { return items / (p * q) >= device.compute_units * 512; };
