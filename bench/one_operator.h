@@ -1,4 +1,4 @@
-// The workload of one operator on float32 inputs, as programs that measure operators alone make it.
+// The workload of one operator on inputs of one type (float32 unless said), as programs that measure operators alone make it.
 #pragma once
 #include <fmt/format.h>
 
@@ -10,11 +10,11 @@
 namespace thrice::bench {
 
 inline ir::Workload one_operator(ir::Op op, const std::vector<std::vector<int64_t>>& shapes,
-                                 ir::Attributes attrs = {}) {
+                                 ir::Attributes attrs = {}, DType dtype = DType::kF32) {
   ir::Graph g;
   g.origins.push_back({"Bench", "bench", 0});
   for (const std::vector<int64_t>& shape : shapes) {
-    g.inputs.push_back(g.add_value({DType::kF32, ir::to_shape(shape)}));
+    g.inputs.push_back(g.add_value({dtype, ir::to_shape(shape)}));
     g.input_names.push_back(fmt::format("x{}", g.inputs.size()));
   }
   ir::Node node;

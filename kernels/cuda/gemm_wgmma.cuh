@@ -42,9 +42,9 @@ TH_FN void th_bulk_copy(th_u32 to, const void* from, int bytes, th_u32 barrier) 
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
       :: "r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
 }
-// What wgmma needs to know of a tile: address, 1024 bytes from eight rows to the next, 128-byte swizzle.
+// What wgmma needs to know of a tile: address (of a block in a cluster without the block's number), 1024 bytes from eight rows to the next, 128-byte swizzle.
 TH_FN th_u64 th_tile(th_u32 at) {
-  return (th_u64)(at >> 4) | (th_u64)1 << 16 | (th_u64)64 << 32 | (th_u64)1 << 62;
+  return (th_u64)((at & 0x3ffff) >> 4) | (th_u64)1 << 16 | (th_u64)64 << 32 | (th_u64)1 << 62;
 }
 //@@ pack_functions
 TH_FN float th_power(int field) { return __int_as_float(field << 23); }

@@ -29,6 +29,11 @@ typedef unsigned long long th_u64;
 #define TH_HAS_CLUSTERS 0
 #define TH_CLUSTER(n)
 #endif
+// A tensor map as an argument (artifact/tensor_map.h); where there is no copy engine nothing reads it.
+struct __align__(64) th_map {
+  th_u64 words[16];
+};
+#define TH_MAP const __grid_constant__ th_map
 #define TH_UNROLL _Pragma("unroll")
 #define TH_NO_UNROLL _Pragma("unroll 1")
 #define TH_BARRIER() __syncthreads()

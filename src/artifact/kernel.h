@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "artifact/tensor_map.h"
+
 namespace thrice::artifact {
 
 enum class Language { kOpenCL, kCuda };
@@ -38,6 +40,7 @@ struct Launch {
   std::array<int64_t, 3> block{1, 1, 1};  // threads of a block (work-items of a work-group)
   int64_t dynamic_shared_bytes = 0;
   std::vector<int32_t> extents;  // the integers that E points at
+  std::vector<TensorMap> maps;   // arguments after E; CUDA, sm_90 and newer
   bool once = false;  // reads nothing but weights and writes nothing but kept scratch buffers: needed once
 };
 struct LaunchPlan {

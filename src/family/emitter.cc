@@ -307,7 +307,7 @@ KernelDraft Emitter::finish(std::function<void(const Facts&, artifact::Launch&)>
   kernel.text +=
       threads > 0 ? fmt::format("TH_KERNEL_{}({}) ", alone ? "ALONE" : "THREADS", threads) : "TH_KERNEL ";
   if (cluster > 1) kernel.text += fmt::format("TH_CLUSTER({}) ", cluster);
-  kernel.text += fmt::format("{}({}) {{\n", symbol_, draft_.parameters());
+  kernel.text += fmt::format("{}({}{}) {{\n", symbol_, draft_.parameters(), maps_);
   for (size_t i = 0; i < extents_.size(); ++i) kernel.text += fmt::format("  const int d{0} = E[{0}];\n", i);
   kernel.text += head_ + body_ + "}\n";
   return kernel;

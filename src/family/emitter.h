@@ -59,6 +59,9 @@ class Emitter {
   std::string fresh(const std::string& stem);  // unused identifier: stem0, stem1, ...
   // A work-group-shared array at the head of the kernel; a constant number of elements. Returns its name.
   std::string local_array(const std::string& type, int64_t elements);
+  // An argument of this kernel after the extents: a tensor map (CUDA only; artifact::Launch::maps, which the
+  // kernel's geometry fills in the same order).
+  void add_map(const std::string& name) { maps_ += ", TH_MAP " + name; }
   // File-scope text put before the kernel (functions, constant tables).
   void preamble(const std::string& text) { preamble_ += text; }
 
@@ -136,7 +139,7 @@ class Emitter {
   std::vector<Scope> scopes_;
   std::set<int> printed_;  // Index ids of operators written
   std::map<ir::ValueId, Read> bound_;
-  std::string preamble_, head_, body_;
+  std::string preamble_, head_, body_, maps_;
   int indent_ = 1;
   int64_t lanes_ = 0;  // 0: values are scalars
   Index lane_;

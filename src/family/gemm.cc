@@ -8,6 +8,7 @@
 #include "family/gemm_mma.h"
 #include "family/gemm_panel.h"
 #include "family/gemm_wgmma.h"
+#include "family/gemm_wgmma16.h"
 
 namespace thrice::family {
 
@@ -37,8 +38,8 @@ GemmSize gemm_size(const Gemm& g, const Facts& facts) {
 }
 
 bool is_gemm_tactic(const std::string& t) {
-  return t == "naive" || t == "tiled" || t == "mma" || t == "wgmma" || t == "cublaslt" || t == "vector" ||
-         t == "panel" || t == "dot";
+  return t == "naive" || t == "tiled" || t == "mma" || t == "wgmma" || t == "wgmma16" || t == "cublaslt" ||
+         t == "vector" || t == "panel" || t == "dot";
 }
 
 std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tactic, const GemmSize& size,
@@ -47,6 +48,7 @@ std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tac
   if (tactic == "naive") return {{"threads", device.is_cpu ? 64 : 256}};
   if (tactic == "mma") return default_gemm_mma(size, device);
   if (tactic == "wgmma") return default_gemm_wgmma(size, device);
+  if (tactic == "wgmma16") return default_gemm_wgmma16(size, device);
   if (tactic == "cublaslt") return default_gemm_library();
   if (tactic == "panel") return default_gemm_panel(size, device);
   if (tactic == "tiled") {
@@ -93,6 +95,7 @@ std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tac
 std::vector<artifact::Parameter> gemm_parameters(const std::string& tactic, const DeviceSpec& device) {
   if (tactic == "mma") return gemm_mma_parameters(device);
   if (tactic == "wgmma") return gemm_wgmma_parameters();
+  if (tactic == "wgmma16") return gemm_wgmma16_parameters(device);
   if (tactic == "cublaslt") return gemm_library_parameters();
   if (tactic == "panel") return gemm_panel_parameters();
   if (tactic == "naive") return {{"threads", {32, 64, 128, 256}}};
@@ -115,6 +118,7 @@ Refusal refuse_gemm(const Workload& workload, const Gemm& g, const Schedule& s, 
   if (s.tactic == "naive") return refuse_device(workload, device, s.get("threads"), 0);
   if (s.tactic == "mma") return refuse_gemm_mma(workload, g, s, device);
   if (s.tactic == "wgmma") return refuse_gemm_wgmma(workload, g, s, device);
+  if (s.tactic == "wgmma16") return refuse_gemm_wgmma16(workload, g, s, device);
   if (s.tactic == "cublaslt") return refuse_gemm_library(workload, g, s, device);
   if (s.tactic == "panel") return refuse_gemm_panel(workload, g, s, device);
   if (s.tactic == "tiled") {
@@ -165,6 +169,11 @@ std::string default_gemm_tactic(const Gemm& g, const GemmSize& size, const Devic
       (g.b_is_weight || size.rows >= kAmortized) &&
       size.batches * size.rows * size.cols * size.depth >= kWorthPacking)
     return "wgmma";
+  // Copies of operands that maps cannot read cost three times their bytes: worth it where each is met often.
+  if (device.api == target::Api::kCuda && device.architecture == "sm_90a" &&
+      (g.dtype == DType::kF16 || g.dtype == DType::kBF16) && size.rows >= 64 && size.cols >= 64 &&
+      (suits_wgmma16(g) || std::min({size.rows, size.cols, size.depth}) >= kAmortized))
+    return "wgmma16";
   if (device.api == target::Api::kCuda && size.depth >= 16 && is_float(g.dtype) && g.dtype != DType::kF64)
     return "mma";
   if (device.api == target::Api::kCuda || !device.is_cpu)

@@ -65,6 +65,7 @@ GemmSize gemm_size(const Gemm& gemm, const Facts& facts);
 // tiled: shared-memory tiles, register tiles; both languages. tile_m tile_n tile_k reg_m reg_n.
 // mma: tensor cores, float32-accurate; CUDA only (gemm_mma.h).
 // wgmma: tensor cores of sm_90a, float32-accurate (gemm_wgmma.h).
+// wgmma16: f16 and bf16 operands as they lie in memory on the tensor cores of sm_90a (gemm_wgmma16.h).
 // cublaslt: the vendor's library where the device has it (gemm_library.h).
 // vector: register tile of reg_m rows and reg_v vectors of `lanes` columns, no shared memory: for CPUs;
 // OpenCL
@@ -93,6 +94,7 @@ Index batch_index(Emitter& e, const Gemm& gemm);
 struct FinishedTile {
   std::string sums;  // the array
   int64_t rows = 0, cols = 0, pitch = 0, threads = 0, parts = 1;
+  std::string thread = "TH_THREAD";  // 0 .. threads - 1
 };
 // Runs the epilogue over the tile at (block_m, block_n): four rows at a time, so that what it reads of one
 // row is on its way while others are computed. Without a branch: beyond an edge the last row or column is

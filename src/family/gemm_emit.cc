@@ -10,6 +10,7 @@
 #include "family/gemm_mma.h"
 #include "family/gemm_panel.h"
 #include "family/gemm_wgmma.h"
+#include "family/gemm_wgmma16.h"
 #include "family/scalar.h"
 #include "family/template.h"
 
@@ -315,8 +316,8 @@ void write_tile_stores(Emitter& e, const Gemm& g, Index z, const FinishedTile& t
     const bool whole = extent.dim.is_const() && extent.dim.value() % step == 0;
     return whole ? at : fmt::format("th_min_int({}, {} - 1)", at, extent_text(e, extent));
   };
-  e.open(fmt::format("for (int t = rank * {0} + TH_THREAD; t < {1}; t += {0} * parts)", tile.threads,
-                     rows * tile.cols));
+  e.open(fmt::format("for (int t = rank * {0} + {2}; t < {1}; t += {0} * parts)", tile.threads,
+                     rows * tile.cols, tile.thread));
   e.line(fmt::format("const int tm = t / {};", tile.cols));
   e.line(fmt::format("const int n = {};",
                      inside(fmt::format("block_n + t % {}", tile.cols), g.cols, tile.cols)));
@@ -361,6 +362,7 @@ void emit_gemm(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm,
   const std::string& tactic = schedule.tactic;
   if (tactic == "cublaslt") return emit_gemm_library(draft, symbol, gemm, schedule);
   if (tactic == "wgmma") return emit_gemm_wgmma(draft, symbol, gemm, schedule);
+  if (tactic == "wgmma16") return emit_gemm_wgmma16(draft, symbol, gemm, schedule);
   const auto kernel = [&] {
     if (tactic == "naive") return emit_naive(draft, symbol, gemm, schedule);
     if (tactic == "tiled") return emit_tiled(draft, symbol, gemm, schedule, is_cpu);

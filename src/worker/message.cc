@@ -80,6 +80,13 @@ void put(FieldWriter& out, const artifact::LaunchPlan& plan) {
     out.integer(launch.dynamic_shared_bytes);
     out.integers(launch.extents);
     out.integer(launch.once);
+    out.integer(static_cast<int64_t>(launch.maps.size()));
+    for (const artifact::TensorMap& map : launch.maps) {
+      out.integer(map.buffer);
+      for (const int64_t n : map.extents) out.integer(n);
+      for (const int64_t n : map.strides) out.integer(n);
+      for (const int64_t n : map.box) out.integer(n);
+    }
   }
   out.integers(plan.temporary_bytes);
   out.integers(plan.temporary_kept);
@@ -94,6 +101,13 @@ artifact::LaunchPlan take_plan(FieldReader& in) {
     launch.dynamic_shared_bytes = in.integer();
     launch.extents = in.integers<int32_t>();
     launch.once = in.integer() != 0;
+    for (int64_t left = in.integer(); in.good && left > 0; --left) {
+      artifact::TensorMap& map = launch.maps.emplace_back();
+      map.buffer = static_cast<int>(in.integer());
+      for (int64_t& m : map.extents) m = in.integer();
+      for (int64_t& m : map.strides) m = in.integer();
+      for (int64_t& m : map.box) m = in.integer();
+    }
   }
   plan.temporary_bytes = in.integers();
   plan.temporary_kept = in.integers<bool>();

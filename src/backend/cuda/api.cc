@@ -48,6 +48,7 @@ bool open(Api& a, std::string& reason) {
                          THRICE_CU_FIND(MemAddressReserve) && THRICE_CU_FIND(MemAddressFree) &&
                          THRICE_CU_FIND(MemCreate) && THRICE_CU_FIND(MemRelease) && THRICE_CU_FIND(MemMap) &&
                          THRICE_CU_FIND(MemUnmap) && THRICE_CU_FIND(MemSetAccess);
+  a.has_tensor_maps = THRICE_CU_FIND(TensorMapEncodeTiled);
 #undef THRICE_CU_FIND
   if (!all) {
     reason = fmt::format("libcuda.so.1 has no {}: the NVIDIA driver is older than 525; update it", lacking);

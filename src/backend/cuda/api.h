@@ -135,6 +135,12 @@ struct Api {
   CUresult (*MemUnmap)(CUdeviceptr, size_t);
   CUresult (*MemSetAccess)(CUdeviceptr, size_t, const MemAccess*, size_t);
   bool has_virtual_memory = false;  // all of them
+  // The map (128 bytes, aligned to 64), type, axes, address, extents, strides, box, steps, interleave,
+  // swizzle, promotion in the second cache, what lies outside.
+  CUresult (*TensorMapEncodeTiled)(void*, int, unsigned, void*, const unsigned long long*,
+                                   const unsigned long long*, const unsigned*, const unsigned*, int, int, int,
+                                   int);
+  bool has_tensor_maps = false;
 
   // Throws when code is not success: kOutOfMemory, else kLaunchFailed; "<doing>: CUDA_ERROR_... (words)".
   void check(CUresult code, const std::string& doing) const;

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/buffer.h"
 #include "backend/cuda/program.h"
+#include "backend/cuda/tensor_map.h"
 
 namespace thrice::backend::cuda {
 namespace {
@@ -53,6 +54,7 @@ struct Prepared {
   const CudaProgram::Kernel* kernel = nullptr;
   KernelNodeParams node{};
   std::vector<CUdeviceptr> values;  // buffers, then the extents
+  std::vector<EncodedMap> maps;     // arguments after the extents
   std::vector<void*> pointers;
   bool empty = false;
   const artifact::Launch* launch = nullptr;  // of the record
@@ -89,10 +91,22 @@ struct Prepared {
     }
     values.push_back(address(c, recorded.extents));
     for (CUdeviceptr& value : values) pointers.push_back(&value);
+    maps.resize(empty ? 0 : l.maps.size());
+    for (EncodedMap& map : maps) pointers.push_back(map.bytes);
+    for (size_t i = 0; i < maps.size(); ++i) encode(c, i);
     const auto u = [](int64_t v) { return static_cast<unsigned>(v); };
     node = {kernel->handle,  u(l.grid[0]),  u(l.grid[1]),  u(l.grid[2]),
             u(l.block[0]),   u(l.block[1]), u(l.block[2]), u(l.dynamic_shared_bytes),
             pointers.data(), nullptr};
+  }
+  // Maps that describe the buffer of this argument, for the memory it lies in now.
+  void encode_of(const Context& c, size_t argument) {
+    for (size_t i = 0; i < maps.size(); ++i)
+      if (launch->maps[i].buffer == static_cast<int>(argument)) encode(c, i);
+  }
+  void encode(const Context& c, size_t i) {
+    const artifact::TensorMap& map = launch->maps[i];
+    maps[i].encode(c, map, values.at(static_cast<size_t>(map.buffer)), kernel->name);
   }
   void enqueue(const Context& c, CUstream stream) const {
     if (kernel->call) return kernel->call->enqueue(*launch, values, workspace_bytes, stream);
@@ -133,6 +147,7 @@ class CudaReplay : public Replay {
     launches_[index].buffers[argument] = span;
     if (prepared_[index].values[argument] == value) return;
     prepared_[index].values[argument] = value;
+    prepared_[index].encode_of(*context_, argument);
     const auto& call = prepared_[index].kernel->call;
     if (!call || call->uses(static_cast<int>(argument))) changed_[index] = 1;
   }

@@ -148,6 +148,38 @@ TEST_F(CudaOnFake, AGraphKeepsItsOrderAndTakesNewBuffers) {
   EXPECT_EQ(fake.calls("GraphInstantiateWithFlags"), 1);
 }
 
+// The map follows its buffer: the kernel reads through the map only.
+TEST_F(CudaOnFake, TensorMapsFollowTheirBuffers) {
+  fake.on_kernel([](const char*, const unsigned long long* arguments, size_t count) {
+    ASSERT_EQ(count, 4u);
+    *reinterpret_cast<float*>(arguments[1]) = 1 + reinterpret_cast<const float*>(arguments[3])[3];
+  });
+  Opened o;
+  o.program =
+      o.device->load(built(*o.device, " add(const float* a, float* y, const int* E, TH_MAP map)"), {"add"});
+  const BufferSpan a = o.floats(4), c = o.floats(4), y = o.floats(1);
+  RecordedLaunch l = o.add(a, y, 0);
+  l.launch.maps.push_back({0, {4, 1, 1}, {16, 16}, {4, 1, 1}});
+  auto replay = o.stream->record({l});
+  o.stream->replay(*replay);
+  EXPECT_EQ(o.last(y), 4);
+  const std::vector<float> other{0, 0, 0, 41};
+  o.stream->copy_to_device(c, std::as_bytes(std::span(other)));
+  const long long encoded = fake.calls("TensorMapEncodeTiled");
+  EXPECT_EQ(encoded, 1);
+  replay->set_buffer(0, 0, c);
+  o.stream->replay(*replay);
+  EXPECT_EQ(o.last(y), 42);
+  EXPECT_EQ(fake.calls("TensorMapEncodeTiled"), encoded + 1);
+  replay->set_buffer(0, 1, c);  // no map describes the result: nothing to encode
+  EXPECT_EQ(fake.calls("TensorMapEncodeTiled"), encoded + 1);
+  BufferSpan odd = a;
+  odd.offset = 4;
+  odd.bytes = 12;
+  EXPECT_NE(error_of([&] { replay->set_buffer(0, 0, odd); }, Code::kLaunchFailed).find("tensor map"),
+            std::string::npos);
+}
+
 TEST_F(CudaOnFake, OutOfMemoryNamesTheBytes) {
   Opened o;
   fake.script("fail MemAlloc_v2 2 2");

@@ -1,0 +1,326 @@
+#include "family/gemm_wgmma16.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "family/choices.h"
+#include "family/library_choice.h"
+#include "family/scalar.h"
+#include "family/template.h"
+
+namespace thrice::family {
+
+namespace {
+
+constexpr int64_t kStep = 64;      // of the depth: one 128-byte swizzle line
+constexpr int64_t kCopyUnit = 64;  // elements that lines of a copy are whole multiples of
+constexpr int64_t kSharedBytes = 227 * 1024;
+constexpr int64_t kStagingBytes = 16384;  // a group of consumers: 64 x 40 sums, or twice 64 x 64 results
+
+struct Tiles {
+  int64_t bm, bn, slots, cluster, blocks;
+  int64_t consumers() const { return bm / 64; }
+  int64_t threads() const { return 128 * (consumers() + 1); }
+  int64_t slot() const { return (bm + bn) * 128; }
+  int64_t staging() const { return slots * slot(); }
+  int64_t barriers() const { return staging() + consumers() * kStagingBytes; }
+  int64_t shared_bytes() const { return 1024 + barriers() + 16 * slots; }
+};
+
+Tiles tiles_of(const Schedule& s) {
+  return {s.get("tile_m"), s.get("tile_n"), s.get("stages"), s.get("cluster"), s.get("blocks")};
+}
+
+// The instruction of 64 x n sums: d = a b, or d += a b with `keep`; and what keeps readers of d behind the
+// wait.
+std::string multiply_functions(int64_t n, DType dtype, bool a_in_lines, bool b_in_lines) {
+  const int64_t sums = n / 2;
+  std::string registers, bindings;
+  for (int64_t i = 0; i < sums; ++i) {
+    registers += fmt::format("{}%{}", i == 0 ? "" : ",", i);
+    bindings += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : ", ", i);
+  }
+  const char* type = dtype == DType::kBF16 ? "bf16" : "f16";
+  return fmt::format(
+             "TH_FN void th_wgmma(float* d, th_u64 a, th_u64 b, int keep) {{\n"
+             "  asm volatile(\"{{.reg .pred keeps; setp.ne.b32 keeps, %{2}, 0;\\n\\t\"\n"
+             "      \"wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{6}.{6} {{{1}}}, %{3}, %{4}, keeps, 1, 1, "
+             "{7}, {8};}}\"\n"
+             "      : {5} : \"l\"(a), \"l\"(b), \"r\"(keep));\n}}\n",
+             n, registers, sums + 2, sums, sums + 1, bindings, type, a_in_lines ? 1 : 0, b_in_lines ? 1 : 0) +
+         fmt::format("TH_FN void th_wgmma_done(float* d) {{\n  asm volatile(\"\" : {} :: \"memory\");\n}}\n",
+                     bindings);
+}
+
+// One operand: rows of A, or columns of B.
+struct Side {
+  Extent rows;
+  bool in_lines = false;  // its rows, not the depth, follow in memory
+  int64_t box = 0;        // rows a copy brings
+  bool is_weight = false;
+  std::optional<GemmMatrix> matrix;  // as it lies in memory; else through a copy
+  std::function<std::string(Emitter&, Index z, Index row, Index k)> element;
+  int copy = -1;  // the scratch buffer
+
+  bool is_batched() const { return !matrix || matrix->is_batched; }
+  const Extent& line(const Gemm& g) const { return in_lines ? rows : g.depth; }
+  const Extent& lines(const Gemm& g) const { return in_lines ? g.depth : rows; }
+  // Elements from a line to the next: maps step 16 bytes and more; copies 128, so that no box reads a line of
+  // the second cache in vain.
+  int64_t pitch(const Gemm& g, const Facts& f) const {
+    const int64_t unit = matrix ? 8 : kCopyUnit;
+    return ceil_div(line(g).source(f), unit) * unit;
+  }
+
+  artifact::TensorMap map(const Gemm& g, const Facts& f, int buffer) const {
+    artifact::TensorMap m;
+    m.buffer = buffer;
+    m.extents = {line(g).source(f), lines(g).source(f), is_batched() ? g.batches.source(f) : 1};
+    m.strides = {2 * pitch(g, f), 2 * pitch(g, f) * lines(g).source(f)};
+    m.box = in_lines ? std::array<int64_t, 3>{64, kStep, 1} : std::array<int64_t, 3>{kStep, box, 1};
+    return m;
+  }
+};
+
+bool is_whole(const Extent& line) { return line.dim.is_const() && line.dim.value() % 8 == 0; }
+
+Side side_a(const Gemm& g, const Tiles& t) {
+  Side a{g.rows, g.a_rows_follow, t.bm, g.a_is_weight, std::nullopt, g.a, -1};
+  if (is_whole(a.line(g))) a.matrix = g.a_matrix;
+  return a;
+}
+Side side_b(const Gemm& g, const Tiles& t) {
+  Side b{g.cols, !g.b_depth_follows, t.bn / t.cluster, g.b_is_weight, std::nullopt, nullptr, -1};
+  b.element = [&g](Emitter& e, Index z, Index n, Index k) { return g.b(e, z, k, n); };
+  if (is_whole(b.line(g))) b.matrix = g.b_matrix;
+  return b;
+}
+
+// Declares the copy of an operand that maps cannot read as it lies.
+void add_copy(ProgramDraft& draft, const Gemm& g, Side& side) {
+  if (side.matrix) return;
+  const bool once =
+      side.is_weight && g.batches.dim.is_const() && g.depth.dim.is_const() && side.rows.dim.is_const();
+  side.is_weight = once;
+  side.copy = draft.add_temporary(
+      g.dtype,
+      [g, side](const Facts& f) { return g.batches.source(f) * side.lines(g).source(f) * side.pitch(g, f); },
+      once);
+}
+
+// Writes an operand into its copy, lines padded; what lies between lines is never read.
+KernelDraft emit_copy(ProgramDraft& draft, const std::string& symbol, const Gemm& g, const Side& side) {
+  constexpr int64_t kThreads = 256, kEach = 4;
+  Emitter e(draft, symbol);
+  const auto count = [g, side](const Facts& f) {
+    return g.batches.source(f) * side.lines(g).source(f) * side.line(g).source(f);
+  };
+  const std::vector<Index> dims{extent_index(e, g.batches), extent_index(e, side.lines(g)),
+                                extent_index(e, side.line(g))};
+  const Index item = e.index().var("item", g.batches.dim * side.lines(g).dim * side.line(g).dim);
+  const std::string pitch =
+      side.line(g).dim.is_const()
+          ? std::to_string(ceil_div(side.line(g).dim.value(), kCopyUnit) * kCopyUnit)
+          : e.text(e.index().extent("pitch", [g, side](const Facts& f) { return side.pitch(g, f); }));
+  e.open(fmt::format("TH_UNROLL for (int i = 0; i < {}; ++i)", kEach));
+  e.line(fmt::format("const int item = TH_BLOCK * {} + i * {} + TH_THREAD;", kThreads * kEach, kThreads));
+  e.open(fmt::format("if (item < {})", e.text(e.product(dims))));
+  const Coords at = e.index().split(item, dims);
+  const std::string offset = fmt::format("({} * {} + {}) * {} + {}", e.text(at[0]), e.text(dims[1]),
+                                         e.text(at[1]), pitch, e.text(at[2]));
+  e.store_temporary(
+      side.copy, offset,
+      side.in_lines ? side.element(e, at[0], at[2], at[1]) : side.element(e, at[0], at[1], at[2]));
+  e.close();
+  e.close();
+  KernelDraft kernel = e.finish(
+      [count](const Facts& f, artifact::Launch& launch) {
+        set_grid(launch, ceil_div(count(f), kThreads * kEach), kThreads);
+      },
+      kThreads);
+  kernel.once = side.is_weight;
+  return kernel;
+}
+
+// Brings `count` rows of an operand, of which each of `blocks` brings its part for all.
+void write_copies(Emitter& e, char name, const Side& side, const std::string& first, int64_t count,
+                  int64_t blocks) {
+  const std::string z = side.is_batched() ? "z" : "0";
+  const int64_t rows = side.in_lines ? 64 : side.box;  // a copy
+  for (int64_t i = 0; i < count / (rows * blocks); ++i) {
+    const std::string at =
+        blocks > 1 ? fmt::format("(rank * {} + {})", count / (rows * blocks), i) : std::to_string(i);
+    const std::string row = fmt::format("{} + {} * {}", first, at, rows);
+    e.line(fmt::format("{}(to_{} + {} * {}, &map_{}, {}, {}, {}, full + 8 * slot{});",
+                       blocks > 1 ? "th_map_copy_to_all" : "th_map_copy", name, at, rows * 128, name,
+                       side.in_lines ? row : "step * 64", side.in_lines ? "step * 64" : row, z,
+                       blocks > 1 ? fmt::format(", {}", (1 << blocks) - 1) : ""));
+  }
+}
+
+// Clocks of a multiprocessor, roughly: it multiplies 2048 pairs a clock, takes some 64 bytes a clock out of
+// the second cache, and starts and ends with a tile; blocks of a cluster wait for each other. Fitted to
+// bench/results/h200/matrix16.json.
+double expected_clocks(const GemmSize& size, const Tiles& t) {
+  const int64_t tiles =
+      ceil_div(size.rows, t.bm * t.cluster) * t.cluster * ceil_div(size.cols, t.bn) * size.batches;
+  const int64_t waves = ceil_div(tiles, t.blocks);
+  const double multiplied = static_cast<double>(t.bm * t.bn * kStep) / 2048 * (t.bm > 64 ? 1 : 1.3),
+               moved = static_cast<double>((t.bm + t.bn / t.cluster) * 128) / 64,
+               steps = static_cast<double>(ceil_div(size.depth, kStep));
+  return static_cast<double>(waves) *
+             (steps * std::max(multiplied, moved) + 1000 + static_cast<double>(t.bm * t.bn) / 24) +
+         1500 + (t.cluster > 1 ? 1500 : 0);
+}
+
+}  // namespace
+
+bool suits_wgmma16(const Gemm& g) {
+  return g.a_matrix && g.b_matrix && is_whole(g.a_rows_follow ? g.rows : g.depth) &&
+         is_whole(g.b_depth_follows ? g.depth : g.cols);
+}
+
+void emit_gemm_wgmma16(ProgramDraft& draft, const std::string& symbol, const Gemm& g, const Schedule& s) {
+  const Tiles tiles = tiles_of(s);
+  Side a = side_a(g, tiles), b = side_b(g, tiles);
+  add_copy(draft, g, a);
+  add_copy(draft, g, b);
+  if (a.copy >= 0) draft.kernels.push_back(emit_copy(draft, symbol + "_copy_a", g, a));
+  if (b.copy >= 0) draft.kernels.push_back(emit_copy(draft, symbol + "_copy_b", g, b));
+  Emitter e(draft, symbol);
+  const Index z = batch_index(e, g);
+  const Index m = e.index().var("m", g.rows.dim), n = e.index().var("n", g.cols.dim);
+  const bool plain = g.plain_output >= 0 && g.cols.dim.is_const() && g.cols.dim.value() % 8 == 0;
+  const std::string rows = extent_text(e, g.rows), cols = extent_text(e, g.cols);
+  Template t("cuda/gemm_wgmma16.cuh"), packed("cuda/gemm_wgmma.cuh");
+  t.set("M", rows).set("N", cols).set("K", extent_text(e, g.depth)).set("BATCHES", extent_text(e, g.batches));
+  t.set("STEPS", tile_count(e, "steps", g.depth, kStep));
+  t.set("TILES_M", tile_count(e, "tiles_m", g.rows, tiles.bm * tiles.cluster))
+      .set("TILES_N", tile_count(e, "tiles_n", g.cols, tiles.bn));
+  t.set("BM", tiles.bm).set("BN", tiles.bn).set("SUMS", tiles.bn / 2).set("CLUSTER", tiles.cluster);
+  t.set("GROUP", std::max<int64_t>(1, 2048 / (tiles.bm * tiles.cluster))).set("CONSUMERS", tiles.consumers());
+  t.set("SLOTS", tiles.slots).set("SLOT", tiles.slot()).set("STAGING", tiles.staging());
+  t.set("BARRIERS", tiles.barriers()).set("PAIR", g.dtype == DType::kBF16 ? "bf16x2" : "f16x2");
+  t.set("TILE_A", a.in_lines ? "th_tile_of_lines" : "th_tile").set("NEXT_A", a.in_lines ? 128 : 2);
+  t.set("TILE_B", b.in_lines ? "th_tile_of_lines" : "th_tile").set("NEXT_B", b.in_lines ? 128 : 2);
+  t.set("UNREAD",
+        tiles.bn / 64 % 2 == 0 ? 1 : 0);  // of two halves in turns; an odd number of turns starts anew
+  t.set("GIVE_BACK", tiles.cluster > 1 ? "th_barrier_arrive_at(empty + 8 * last, lane)"
+                                       : "th_barrier_arrive(empty + 8 * last)");
+  e.preamble(packed.section("functions"));
+  e.preamble(t.section("functions"));
+  e.preamble(multiply_functions(tiles.bn, g.dtype, a.in_lines, b.in_lines));
+  e.add_map("map_a");
+  e.add_map("map_b");
+  if (plain) e.add_map("map_c");
+  const bool moves = tiles.consumers() > 1;  // of 65536 registers: consumers take what the producer leaves
+  t.hole("fewer_registers", [&] {
+    if (moves) e.line("asm volatile(\"setmaxnreg.dec.sync.aligned.u32 40;\");");
+  });
+  t.hole("more_registers", [&] {
+    if (moves) e.line("asm volatile(\"setmaxnreg.inc.sync.aligned.u32 232;\");");
+  });
+  t.hole("meet", [&] { e.line(tiles.cluster > 1 ? "th_cluster_meet();" : "TH_BARRIER();"); });
+  t.hole("leave", [&] {  // nobody's shared memory goes away while others write into it
+    if (tiles.cluster > 1) e.line("th_cluster_meet();");
+  });
+  t.hole("tile", [&] { t.write(e, "tile"); });
+  t.hole("copy_a", [&] { write_copies(e, 'a', a, "tile_m", tiles.bm, 1); });
+  t.hole("copy_b", [&] { write_copies(e, 'b', b, "tile_n", tiles.bn, tiles.cluster); });
+  t.hole("store", [&] { t.write(e, plain ? "store_plain" : "store_sums"); });
+  t.hole("stored", [&] {
+    if (plain)
+      e.line("if (TH_THREAD % 128 == 0) asm volatile(\"cp.async.bulk.wait_group 0;\" ::: \"memory\");");
+  });
+  t.hole("store_tile", [&] {
+    e.open(fmt::format("if (block_m < {} && block_n < {})", rows, cols));
+    write_tile_stores(e, g, z, {"sums", 64, 32, 40, 128, 1, "TH_THREAD % 128"});
+    e.close();
+  });
+  t.hole("step", [&] {
+    const Index k = e.index().var("k", g.depth.dim);
+    const std::string x = g.a(e, z, m, k), y = g.b(e, z, k, n);
+    e.line(fmt::format("total = {};", multiply_add(DType::kF32, "total", x, y)));
+  });
+  t.hole("epilogue", [&] { g.epilogue(e, z, m, n, "total"); });
+  t.write(e, "body");
+  const auto buffer_of = [&](const Side& side) {
+    return buffer_position_of(side.copy >= 0 ? draft.temporary_name(side.copy)
+                                             : draft.input_name(side.matrix->value));
+  };
+  const int buffer_a = buffer_of(a), buffer_b = buffer_of(b),
+            buffer_c =
+                plain ? buffer_position_of(draft.output_name(static_cast<size_t>(g.plain_output))) : -1;
+  draft.kernels.push_back(e.finish(
+      [g, tiles, a, b, buffer_a, buffer_b, buffer_c](const Facts& f, artifact::Launch& launch) {
+        const int64_t count = ceil_div(g.rows.source(f), tiles.bm * tiles.cluster) *
+                              ceil_div(g.cols.source(f), tiles.bn) * g.batches.source(f);
+        const int64_t most = tiles.blocks / tiles.cluster;
+        set_grid(launch, (most > 0 ? std::min(count, most) : count) * tiles.cluster, tiles.threads());
+        launch.dynamic_shared_bytes = tiles.shared_bytes();
+        launch.maps = {a.map(g, f, buffer_a), b.map(g, f, buffer_b)};
+        if (buffer_c < 0) return;
+        const int64_t rows = g.rows.source(f), cols = g.cols.source(f);
+        launch.maps.push_back(
+            {buffer_c, {cols, rows, g.batches.source(f)}, {2 * cols, 2 * cols * rows}, {64, 64, 1}});
+      },
+      tiles.threads(), tiles.cluster, true));
+}
+
+std::vector<std::pair<std::string, int64_t>> default_gemm_wgmma16(const GemmSize& size,
+                                                                  const DeviceSpec& device) {
+  Tiles best{};
+  double best_clocks = 0;
+  for (const int64_t bm : {64, 128})
+    for (const int64_t bn : {64, 128, 192, 256})
+      for (const int64_t cluster : {1, 2}) {
+        Tiles t{bm, bn, 2, cluster, std::max<int64_t>(device.compute_units, 1)};
+        if (bn % (64 * cluster) != 0 || (cluster > 1 && size.rows <= bm)) continue;
+        while (t.slots < 8) {
+          ++t.slots;
+          if (t.shared_bytes() > kSharedBytes) {
+            --t.slots;
+            break;
+          }
+        }
+        const double clocks = expected_clocks(size, t);
+        if (best_clocks != 0 && !(clocks < best_clocks)) continue;
+        best = t;
+        best_clocks = clocks;
+      }
+  return {{"tile_m", best.bm},
+          {"tile_n", best.bn},
+          {"stages", best.slots},
+          {"cluster", best.cluster},
+          {"blocks", best.blocks}};
+}
+
+std::vector<artifact::Parameter> gemm_wgmma16_parameters(const DeviceSpec& device) {
+  return {{"tile_m", {64, 128}},
+          {"tile_n", {64, 128, 192, 256}},
+          {"stages", {3, 4, 5, 6, 8}},
+          {"cluster", {1, 2}},
+          {"blocks", {0, std::max<int64_t>(device.compute_units, 1)}}};
+}
+
+Refusal refuse_gemm_wgmma16(const Workload& workload, const Gemm& g, const Schedule& s,
+                            const DeviceSpec& device) {
+  if (device.api != target::Api::kCuda || device.architecture != "sm_90a")
+    return "wgmma16 needs the tensor cores of sm_90a";
+  if (g.dtype != DType::kF16 && g.dtype != DType::kBF16) return "wgmma16 is written for f16 and bf16";
+  const Tiles t = tiles_of(s);
+  if (t.bm != 64 && t.bm != 128) return "tile_m is 64 or 128";
+  if (t.bn != 64 && t.bn != 128 && t.bn != 192 && t.bn != 256) return "tile_n is 64, 128, 192 or 256";
+  if (t.cluster != 1 && t.cluster != 2) return "cluster is 1 or 2";
+  if (t.bn % (64 * t.cluster) != 0)
+    return fmt::format("{} columns are not {} whole boxes of 64 a block", t.bn, t.cluster);
+  if (t.slots < 2 || t.blocks < 0) return "too few stages or blocks";
+  const int64_t shared = std::max(device.max_shared_bytes, device.optin_shared_bytes);
+  if (t.shared_bytes() > shared)
+    return fmt::format("{} bytes of shared memory a block; {} allows {}", t.shared_bytes(), device.name,
+                       shared);
+  return refuse_device(workload, device, t.threads(), 0);
+}
+
+}  // namespace thrice::family
