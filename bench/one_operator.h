@@ -1,4 +1,5 @@
-// The workload of one operator on inputs of one type (float32 unless said), as programs that measure operators alone make it.
+// The workload of one operator on inputs of one type (float32 unless said), as programs that measure
+// operators alone make it.
 #pragma once
 #include <fmt/format.h>
 
