@@ -23,6 +23,9 @@ struct Measurement {
   int registers = -1, spill_bytes = -1;  // -1 = not told
   int64_t shared_bytes = -1;             // of a block, the largest launch's; not kept in the store
   int64_t temporary_bytes = 0;
+  // Of one execution while several run at once, each on buffers and a stream of its own; 1e6 over it is the
+  // throughput. 0 = not measured.
+  double concurrent_us = 0;
 };
 
 // One row kept: a trial with all that identifies it.

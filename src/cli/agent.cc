@@ -188,7 +188,7 @@ Command agent_command() {
            {"--spaces", "DIR",
             "eval, tune-rivals: recorded spaces (CSV, T4, Kernel Tuner caches; .gz), or `synthetic`"},
            {"--agents", "A,B",
-            "eval: NAME[:FLAG...], flags no_policy no_crossover no_local no_mask transfer KNOB=N"},
+            "eval: NAME[:FLAG...], flags no_policy no_crossover no_local no_mask no_race transfer KNOB=N"},
            {"--repeats", "N", "eval: runs of each agent on each space (default 32)"},
            {"--trials", "N", "eval: trials of a run (default 500)"},
            {"--noise", "PCT", "eval: standard deviation of a measurement in per cent (default 0)"},

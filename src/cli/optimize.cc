@@ -28,14 +28,14 @@ void print_report(const flow::OptimizeReport& r) {
                g.original_us > 0 ? fmt::format("{:.2f}x", g.original_us / g.now_us) : "-",
                g.error >= 0 ? fmt::format("{:.1e}", g.error) : "-",
                g.light_share >= 0 ? fmt::format("{:.0f}%", 100 * g.light_share) : "-",
-               fmt::format("{}{}", g.trials, g.exhausted ? " (all)" : "")});
+               fmt::format("{}{}", g.trials, g.ended.empty() ? "" : " (" + g.ended + ")")});
   }
   fmt::print("{}\n", table.str({0, 2, 3}, 40));
   if (r.trials > 0)
     fmt::print(
         "trials: one budget; the next goes to the region with the most (time in the model) x 2^(-trials "
         "since "
-        "its last gain / 6); (all): nothing was left to try\n");
+        "its last gain / 6); in brackets: why a region got no more\n");
   if (r.best_us > 0)
     fmt::print("{} on {}: original {} -> {} = {:.2f}x, {:.1f} a second\n", r.model, r.device,
                report::microseconds(r.original_us), report::microseconds(r.best_us), r.speedup,

@@ -37,7 +37,8 @@ Contender contender_of(const std::string& text) {
     at = end;
     if (flag == "transfer") {
       c.transfer = true;
-    } else if (flag == "no_policy" || flag == "no_crossover" || flag == "no_local" || flag == "no_mask") {
+    } else if (flag == "no_policy" || flag == "no_crossover" || flag == "no_local" || flag == "no_mask" ||
+               flag == "no_race") {
       c.knobs[flag.substr(3)] = 0;
     } else if (const size_t is = flag.find('='); is != std::string::npos) {
       char* stop = nullptr;
@@ -47,7 +48,7 @@ Contender contender_of(const std::string& text) {
     } else {
       throw Error(Code::kInvalidArgument,
                   fmt::format("agent '{}': unknown flag '{}'; known: no_policy, no_crossover, no_local, "
-                              "no_mask, transfer, KNOB=NUMBER",
+                              "no_mask, no_race, transfer, KNOB=NUMBER",
                               text, flag));
     }
   }

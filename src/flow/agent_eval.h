@@ -11,8 +11,8 @@ namespace thrice::flow {
 
 struct EvalRequest {
   std::string spaces;  // folder or file (tune/recorded.h); "synthetic": the space of 4.7 million
-  // NAME[:FLAG...]: no_policy, no_crossover, no_local, no_mask, transfer (nets trained on the other spaces
-  // with the same parameters; spaces without such are left out), KNOB=NUMBER.
+  // NAME[:FLAG...]: no_policy, no_crossover, no_local, no_mask, no_race, transfer (nets trained on the other
+  // spaces with the same parameters; spaces without such are left out), KNOB=NUMBER.
   std::vector<std::string> agents = {"random", "greedy", "genetic",     "annealing",
                                      "value",  "ppo",    "actor_critic"};
   int64_t repeats = 32, trials = 500;

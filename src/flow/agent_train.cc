@@ -15,11 +15,13 @@
 namespace thrice::flow {
 
 using tune::Context;
+using tune::context_text;
+using tune::parse_context;
 using tune::Task;
 
 Task task_of(const tune::RecordedSpace& space) {
   Task task;
-  task.group = space.group;
+  task.group = space.family.empty() ? space.group : space.family;
   for (const auto& [name, value] : space.device) task.context[name] = std::log2(1 + std::abs(value));
   for (size_t i = 0; i < space.times.size(); ++i) {
     const bool ok = !std::isnan(space.times[i]);
@@ -145,25 +147,6 @@ Context context_of(const plan::PlannedWorkload& planned, const target::DeviceSpe
   put("f32_gflops", device.f32_gflops);
   put("warp", device.warp_size);
   put("cpu", device.is_cpu ? 1 : 0);
-  return context;
-}
-
-std::string context_text(const Context& context) {
-  std::string text;
-  for (const auto& [name, value] : context)
-    text += fmt::format("{}{}={:.4f}", text.empty() ? "" : " ", name, value);
-  return text;
-}
-
-Context parse_context(const std::string& text) {
-  Context context;
-  std::istringstream words(text);
-  for (std::string word; words >> word;)
-    if (const size_t is = word.find('='); is != std::string::npos) {
-      char* end = nullptr;
-      const double value = std::strtod(word.c_str() + is + 1, &end);
-      if (!*end && std::isfinite(value)) context[word.substr(0, is)] = value;
-    }
   return context;
 }
 

@@ -35,8 +35,6 @@ std::vector<tune::Task> parse_tasks(const std::string& text, const std::string& 
 // Facts of a workload on a device as the nets see them: logarithms of FLOP, bytes, intensity, extents, and
 // the device's limits and peaks.
 tune::Context context_of(const plan::PlannedWorkload& workload, const target::DeviceSpec& device);
-std::string context_text(const tune::Context& context);  // "flops=30.1 ..."
-tune::Context parse_context(const std::string& text);    // what is no number is left out
 
 // The agent file that the settings name, or the one in the program.
 tune::Knowledge knowledge_of(const Settings& settings);

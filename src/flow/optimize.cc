@@ -168,7 +168,7 @@ void report_regions(const std::map<int32_t, TimedStep>& original, const artifact
       r.trials = tuned.trials;
       r.trials_without_gain = tuned.trials_without_gain;
       r.share_at_start = tuned.share_at_start;
-      r.exhausted = tuned.exhausted;
+      r.ended = tuned.ended;
     }
   for (auto& [hash, r] : regions) {
     if (spec.bandwidth_gbs > 0 && spec.f32_gflops > 0 && r.now_us > 0) {
@@ -272,6 +272,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
         &guard,    record.get()};
     const double deadline_us = monotonic_us() + settings.budget_s * 1e6;
     spec = phases.run("probe", [&] { return measure::probe_peaks(*device, *cache); });
+    context.peaks = &spec;
     phases.run("build and check",
                [&] { return measure_defaults(context, planned.workloads, "build and check"), 0; });
     if (request.tune && !listener.stop())

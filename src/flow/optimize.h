@@ -36,7 +36,7 @@ struct RegionReport {
   // The budget is one for the model: what this region got of it, and why (flow/search.h). -1 = not tuned.
   int64_t trials = 0, trials_without_gain = 0;
   double share_at_start = -1;
-  bool exhausted = false;
+  std::string ended;  // why it got no more although there was budget (flow/search.h); "" = it got all
 };
 
 // A workload that was searched, deployed in the end or not.

@@ -46,7 +46,7 @@ std::string OptimizeReport::to_json() const {
     put(row, "share_at_start", r.share_at_start);
     if (r.share_at_start >= 0) {
       row["trials_without_gain"] = r.trials_without_gain;
-      row["exhausted"] = r.exhausted;
+      row["ended"] = r.ended;
     }
     j["regions"].push_back(row);
   }

@@ -6,18 +6,22 @@
 namespace thrice::flow {
 
 // Weighted logarithms; less is better, and 0.01 is one per cent. Weights are used by their share of the sum.
-// Throughput is one execution after the other (1 / latency): several streams at once are not measured.
+// Throughput is what several streams at once were measured to give (Measurement::concurrent_us). Only what is
+// nearly as fast as the best is measured so: others are taken to gain from it what the default gains.
 class Reward {
  public:
   Reward() = default;  // latency alone
-  // operand_bytes: inputs and outputs of the workload; a schedule adds its temporaries.
-  Reward(const RewardWeights& weights, double operand_bytes);
+  // operand_bytes: inputs and outputs of the workload; a schedule adds its temporaries. by_default: of its
+  // default schedule.
+  Reward(const RewardWeights& weights, double operand_bytes, const artifact::Measurement& by_default = {});
   double cost(const artifact::Measurement& m) const { return cost(m, m.time_us); }
-  double cost(const artifact::Measurement& m, double time_us) const;  // with another time of it
-  double time_weight() const { return time_; }
+  // With another time of it alone; with others beside it, it changes by the same factor.
+  double cost(const artifact::Measurement& m, double time_us) const;
+  double time_weight() const { return latency_ + throughput_; }
 
  private:
-  double time_ = 1, memory_ = 0, operands_ = 0;
+  double latency_ = 1, throughput_ = 0, memory_ = 0, operands_ = 0;
+  double overlap_ = 1;  // concurrent_us / time_us of the default
 };
 
 }  // namespace thrice::flow

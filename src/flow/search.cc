@@ -38,6 +38,7 @@ void settle(TrialSource& source, size_t place, Searched& work, const artifact::S
   tuned.schedule = candidate;
   tuned.best = m;
   tuned.best.time_us = challenger.median_us;
+  if (m.time_us > 0) tuned.best.concurrent_us *= challenger.median_us / m.time_us;
   tuned.best.spread_us = challenger.spread_us;
   work.standing.trials_without_gain = 0;
   work.standing.model_share_us = tuned.best.time_us * work.uses;
@@ -99,6 +100,18 @@ void tell(Searched& work, const artifact::Schedule& schedule, const artifact::Me
 
 namespace {
 
+// Why a workload gets no further trial; "" = it may.
+std::string ending(const Searched& work) {
+  constexpr double kNearLight = 1.05, kGain = 0.01;
+  constexpr int kPatience = 160;
+  if (work.light_us > 0 && work.tuned->best.time_us <= kNearLight * work.light_us)
+    return "within 5% of the device's peaks";
+  if (work.standing.trials_without_gain >= kPatience && work.first.empty() &&
+      work.agent->expected_gain() < kGain)
+    return "no gain in 160 trials";
+  return {};
+}
+
 // What became the best of one workload is tried next by those like it, unless they know it.
 void tell_neighbours(std::vector<Searched>& works, const std::vector<size_t>& neighbours,
                      const artifact::Schedule& schedule) {
@@ -113,6 +126,7 @@ void tell_neighbours(std::vector<Searched>& works, const std::vector<size_t>& ne
       continue;
     other.first.push_front(schedule);
     other.standing.exhausted = false;
+    other.tuned->ended.clear();
   }
 }
 
@@ -149,6 +163,10 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
                             (limits.deadline_us - monotonic_us()) / 1e6};
     listener.tell(progress);
     if (!source.ready(progress)) break;
+    if (tuned.ended = ending(work); !tuned.ended.empty()) {
+      work.standing.exhausted = true;
+      continue;
+    }
     if (work.first.empty()) {
       const size_t ahead = std::max<size_t>(1, source.lookahead());
       for (const tune::Point& point : work.agent->ask(static_cast<int>(ahead)))
@@ -157,6 +175,7 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
     }
     if (work.first.empty()) {
       work.standing.exhausted = true;
+      tuned.ended = "all tried";
       continue;
     }
     const artifact::Schedule candidate = work.first.front();
@@ -189,10 +208,7 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
     }
   }
   meet_finalists(works, rivals, source, limits, listener);
-  for (Searched& work : works) {
-    work.tuned->trials_without_gain = work.standing.trials_without_gain;
-    work.tuned->exhausted = work.standing.exhausted;
-  }
+  for (Searched& work : works) work.tuned->trials_without_gain = work.standing.trials_without_gain;
 }
 
 }  // namespace thrice::flow

@@ -31,11 +31,10 @@ struct Tuned {
   artifact::Schedule schedule;
   artifact::Measurement best, by_default;
   int64_t trials = 0;
-  // Why it got as many: its share of the model's time when tuning began, trials since its last gain, and
-  // whether its agent had nothing more to propose.
+  // Why it got as many: its share of the model's time when tuning began, and trials since its last gain.
   double share_at_start = -1;
   int64_t trials_without_gain = 0;
-  bool exhausted = false;
+  std::string ended;              // why it got no more although there was budget; "" = it got what there was
   std::vector<Attempt> attempts;  // of this run, the default's left out
 };
 
@@ -44,6 +43,7 @@ struct Searched {
   double uses = 1;   // how often the model executes it
   Tuned* tuned = nullptr;
   Reward reward;
+  double light_us = 0;  // the least that the device's peaks allow; 0 = not known
   std::unique_ptr<tune::Space> space;
   std::unique_ptr<tune::Agent> agent;    // told what is known already
   std::deque<artifact::Schedule> first;  // legal ones that are tried before the agent is asked again
@@ -91,10 +91,12 @@ struct SearchLimits {
 
 bool is_verified(const artifact::Measurement& m);
 
-// Until the limits end it, the listener stops it, or nothing is left to try; then the fastest candidates that
-// have not met the best so far do so (a tenth of the time is kept for that). A candidate replaces the best
-// only face to face, where the lower confidence bound of its gain (by the reward) is above 1%; what is slower
-// than the default never does.
+// A workload ends early where its agent has nothing more to propose, where its best is within 5% of light_us,
+// or where 160 trials brought no gain and its agent expects none above 1%.
+// Until the limits end it, the listener stops it, or every workload has ended; then the fastest candidates
+// that have not met the best so far do so (a tenth of the time is kept for that). A candidate replaces the
+// best only face to face, where the lower confidence bound of its gain (by the reward) is above 1%; what is
+// slower than the default never does.
 void search(std::vector<Searched>& works, TrialSource& source, const SearchLimits& limits,
             const Listener& listener);
 

@@ -74,6 +74,9 @@ measure::TrialResult run_trial(const TuningContext& c, const PlannedWorkload& pl
   measure::TrialOptions options;
   options.seed = c.settings->seed + static_cast<uint64_t>(*c.trials);
   options.give_up_us = give_up_us;
+  constexpr double kNearBest = 1.2 / 3;  // give_up_us is three times the best
+  options.concurrent_below_us =
+      give_up_us > 0 ? kNearBest * give_up_us : std::numeric_limits<double>::infinity();
   artifact::TuningRecord record = record_of(c, planned, schedule);
   const int64_t begun = c.store ? c.store->begin(record) : -1;
   measure::TrialResult trial;
@@ -107,6 +110,16 @@ double operand_bytes(const PlannedWorkload& planned) {
       bytes += elements * static_cast<double>(dtype_bytes(type.dtype));
     }
   return bytes;
+}
+
+// The least time that peaks allow; 0 where they are unknown. What fits into the cache is not bound by memory.
+double light_us(const PlannedWorkload& planned, const target::DeviceSpec& spec) {
+  if (!(spec.bandwidth_gbs > 0) || !(spec.f32_gflops > 0)) return 0;
+  const family::Work work = family::count_work(planned.workload, planned.facts);
+  const bool is_product = planned.family->name() == "matmul" || planned.family->name() == "conv";
+  const double arithmetic = work.flops / ((is_product ? spec.product_gflops() : spec.f32_gflops) * 1e3);
+  const bool from_memory = work.bytes > static_cast<double>(spec.l2_bytes);
+  return std::max(arithmetic, from_memory ? work.bytes / (spec.bandwidth_gbs * 1e3) : 0);
 }
 
 // Device memory of a trial: operands, results and scratch, twice, since a promising candidate meets the best
@@ -237,7 +250,7 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
     tuned.best = tuned.by_default;
     // A stored winner is legal only where this version's family still says so; it is taken without a trial
     // because its record was verified in this very environment. Weights may be others than when it was made.
-    const Reward reward(c.settings->agent_config.reward_weights, operand_bytes(planned));
+    const Reward reward(c.settings->agent_config.reward_weights, operand_bytes(planned), tuned.by_default);
     double best_cost = reward.cost(tuned.by_default) - 0.01 * reward.time_weight();
     for (const artifact::TuningRecord& r : known) {
       const double cost = reward.cost(r.measurement);
@@ -266,14 +279,17 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
     work.name = planned.uses.front();
     work.uses = static_cast<double>(planned.uses.size());
     work.tuned = &it->second;
-    work.reward = Reward(c.settings->agent_config.reward_weights, operand_bytes(planned));
+    work.reward =
+        Reward(c.settings->agent_config.reward_weights, operand_bytes(planned), it->second.by_default);
+    work.light_us = light_us(planned, c.peaks ? *c.peaks : c.device->spec());
     work.space = std::make_unique<tune::Space>(
         tune::family_space(planned.workload, *planned.family, planned.facts, c.device->spec()));
     tune::AgentOptions options = agent_options(*c.settings, hash);
     const tune::Context facts = context_of(planned, c.device->spec());
     if (const auto net = knowledge.find(std::string(planned.family->name())); net && net->covers(facts))
       options.prior = std::make_shared<tune::NetPrior>(net, facts);
-    if (c.store) c.store->put_workload_facts(hash, shape_key(planned), c.environment, context_text(facts));
+    if (c.store)
+      c.store->put_workload_facts(hash, shape_key(planned), c.environment, tune::context_text(facts));
     work.agent = tune::make_agent(c.settings->agent, *work.space, options);
     tell(work, planned.schedule, it->second.by_default);
     if (!(it->second.schedule == planned.schedule)) tell(work, it->second.schedule, it->second.best);

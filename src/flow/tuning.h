@@ -25,8 +25,9 @@ struct TuningContext {
   std::map<std::string, Tuned>* results =
       nullptr;  // by workload hash; kept by the caller so that a cancelled run has what there is
   int64_t* trials = nullptr;
-  DeviceGuard* guard = nullptr;       // limits of temperature and memory; may be null
-  store::TrialLog* record = nullptr;  // where each trial is written besides the store; may be null
+  DeviceGuard* guard = nullptr;               // limits of temperature and memory; may be null
+  store::TrialLog* record = nullptr;          // where each trial is written besides the store; may be null
+  const target::DeviceSpec* peaks = nullptr;  // the device's, with peaks; null: as the device says
 };
 
 // Measures each workload's default (from the store where a verified record of this environment and shape

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "measure/arguments.h"
+#include "measure/concurrent.h"
 #include "measure/judge.h"
 #include "measure/other_extents.h"
 
@@ -222,6 +223,12 @@ void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job&
   m.time_us = timed.median_us;
   m.spread_us = timed.spread_us;
   m.samples = timed.samples;
+  if (runs && timed.median_us <= options.concurrent_below_us) {
+    const Spent spent(result.cost.timing);
+    enter(Phase::kDevice);
+    m.concurrent_us = time_concurrent(*device_, built.program, workload, job.launches, oracle, options.seed,
+                                      timed.median_us);
+  }
   if (timed.throttled) m.message = "timed below full clocks, the spread is doubled";
   m.outcome = Outcome::kOk;
   result.failure = Code::kOk;

@@ -22,6 +22,9 @@ struct TrialOptions {
   TimingOptions timing;
   double give_up_us =
       0;  // stop timing a candidate after its first sample when it is slower than this (0 = never)
+  // Several at once are timed too (measure/concurrent.h) where one alone takes no longer than this. 0 =
+  // never.
+  double concurrent_below_us = 0;
 };
 
 // Where the time of one trial went, in ms. check, after and other_extents together are what trust costs.

@@ -43,6 +43,8 @@ inline constexpr const char* kMigrations[] = {
         PRIMARY KEY (workload, shape, environment)
       ) STRICT;
     )sql",
+    // 4: time of an execution while several run at once; 0 = not measured (all trials of before).
+    "ALTER TABLE trial ADD COLUMN concurrent_us REAL NOT NULL DEFAULT 0",
 };
 
 }  // namespace thrice::store

@@ -21,12 +21,13 @@ constexpr const char* kEndedDuringTrial =
 
 std::string digest_of(const TuningRecord& r) {
   const artifact::Measurement& m = r.measurement;
+  const std::string later = m.concurrent_us > 0 ? fmt::format("\x1f{:.17g}", m.concurrent_us) : std::string();
   return hash_hex(
       fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{:.17g}\x1f{:.17g}\x1f{}\x1f{:.17g}\x1f{:.17g}"
-                  "\x1f{:.17g}\x1f{}\x1f{}\x1f{}\x1f{}",
+                  "\x1f{:.17g}\x1f{}\x1f{}\x1f{}\x1f{}{}",
                   r.workload, r.shape, r.environment, r.schedule.str(), r.source_key, outcome_name(m.outcome),
                   m.message, m.time_us, m.spread_us, m.samples, m.error, m.error_limit, m.build_ms,
-                  m.registers, m.spill_bytes, m.temporary_bytes, r.unix_time));
+                  m.registers, m.spill_bytes, m.temporary_bytes, r.unix_time, later));
 }
 
 void migrate(Database& db, const std::string& path) {
@@ -120,8 +121,8 @@ void Store::add(const TuningRecord& r) {
   db_->prepare(
          "INSERT INTO trial(workload, shape, environment, schedule, source_key, outcome, message, time_us, "
          "spread_us, samples, error, error_limit, "
-         "build_ms, registers, spill_bytes, temporary_bytes, unix_time, digest) "
-         "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+         "build_ms, registers, spill_bytes, temporary_bytes, unix_time, digest, concurrent_us) "
+         "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
       .bind(1, r.workload)
       .bind(2, r.shape)
       .bind(3, r.environment)
@@ -140,6 +141,7 @@ void Store::add(const TuningRecord& r) {
       .bind(16, m.temporary_bytes)
       .bind(17, r.unix_time)
       .bind(18, digest_of(r))
+      .bind(19, m.concurrent_us)
       .step();
 }
 
@@ -174,7 +176,8 @@ std::vector<TuningRecord> Store::query(const std::string& where,
   auto row = db_->prepare(
       "SELECT workload, shape, environment, schedule, source_key, outcome, message, time_us, spread_us, "
       "samples, error, error_limit, "
-      "build_ms, registers, spill_bytes, temporary_bytes, unix_time, digest FROM trial WHERE " +
+      "build_ms, registers, spill_bytes, temporary_bytes, unix_time, digest, concurrent_us FROM "
+      "trial WHERE " +
       where + " ORDER BY id");
   for (size_t i = 0; i < values.size(); ++i) row.bind(static_cast<int>(i) + 1, values[i]);
   std::vector<TuningRecord> result;
@@ -203,6 +206,7 @@ std::vector<TuningRecord> Store::query(const std::string& where,
     m.spill_bytes = static_cast<int>(row.integer(14));
     m.temporary_bytes = row.integer(15);
     r.unix_time = row.integer(16);
+    m.concurrent_us = row.real(18);
     if (digest_of(r) != row.text(17))
       ++damaged_;
     else

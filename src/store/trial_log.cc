@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <thrice/status.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -18,7 +19,8 @@ using artifact::Outcome;
 
 constexpr const char* kHeader =
     "workload,shape,region,uses,default,family,tactic,parameters,outcome,time_us,spread_us,samples,error,"
-    "error_limit,build_ms,registers,shared_bytes,spill_bytes,temporary_bytes,message";
+    "error_limit,build_ms,registers,shared_bytes,spill_bytes,temporary_bytes,concurrent_us,message";
+constexpr const char* kFirstColumns = "workload,shape,region,uses,default,family,tactic,parameters,outcome,";
 
 std::string quoted(std::string text) {
   for (char& c : text)
@@ -58,56 +60,73 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Numbers of one line; throws with its place.
+// One line by its columns; throws with its place.
 struct Line {
   const std::string& path;
   size_t number;
-  const std::vector<std::string>& fields;
+  const std::vector<std::string>&names, &fields;
 
+  const std::string* find(const std::string& column) const {
+    const auto it = std::find(names.begin(), names.end(), column);
+    return it == names.end() ? nullptr : &fields[static_cast<size_t>(it - names.begin())];
+  }
+  const std::string& text(const char* column) const {
+    if (const std::string* found = find(column)) return *found;
+    throw Error(Code::kCorrupt, fmt::format("'{}' has no column '{}'", path, column));
+  }
   template <class T>
-  T get(size_t column) const {
-    const std::string& text = fields[column];
+  T number_of(const std::string& text) const {
     T value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size())
       throw Error(Code::kCorrupt, fmt::format("{}, line {}: '{}' is no number", path, number, text));
     return value;
   }
+  template <class T>
+  void get(const char* column, T& value) const {
+    value = number_of<T>(text(column));
+  }
+  // Of a column that logs of older versions lack: `value` stays as it is.
+  template <class T>
+  void get_if_there(const char* column, T& value) const {
+    if (const std::string* found = find(column)) value = number_of<T>(*found);
+  }
 };
 
 LoggedTrial trial_of(const Line& line) {
-  const std::vector<std::string>& f = line.fields;
   LoggedTrial t;
-  t.workload = f[0];
-  t.shape = f[1];
-  t.region = f[2];
-  t.uses = line.get<int64_t>(3);
-  t.is_default = f[4] == "1";
-  t.schedule = artifact::Schedule::parse(f[5] + "/" + f[6] + (f[7].empty() ? "" : " " + f[7]));
+  t.workload = line.text("workload");
+  t.shape = line.text("shape");
+  t.region = line.text("region");
+  line.get("uses", t.uses);
+  t.is_default = line.text("default") == "1";
+  const std::string& parameters = line.text("parameters");
+  t.schedule = artifact::Schedule::parse(line.text("family") + "/" + line.text("tactic") +
+                                         (parameters.empty() ? "" : " " + parameters));
   artifact::Measurement& m = t.measurement;
-  m.outcome = artifact::parse_outcome(f[8]);
-  m.time_us = line.get<double>(9);
-  m.spread_us = line.get<double>(10);
-  m.samples = line.get<int>(11);
-  m.error = line.get<double>(12);
-  m.error_limit = line.get<double>(13);
-  m.build_ms = line.get<double>(14);
-  m.registers = line.get<int>(15);
-  m.shared_bytes = line.get<int64_t>(16);
-  m.spill_bytes = line.get<int>(17);
-  m.temporary_bytes = line.get<int64_t>(18);
-  m.message = f[19];
+  m.outcome = artifact::parse_outcome(line.text("outcome"));
+  line.get("time_us", m.time_us);
+  line.get("spread_us", m.spread_us);
+  line.get("samples", m.samples);
+  line.get("error", m.error);
+  line.get("error_limit", m.error_limit);
+  line.get("build_ms", m.build_ms);
+  line.get("registers", m.registers);
+  line.get("shared_bytes", m.shared_bytes);
+  line.get("spill_bytes", m.spill_bytes);
+  line.get("temporary_bytes", m.temporary_bytes);
+  line.get_if_there("concurrent_us", m.concurrent_us);
+  m.message = line.text("message");
   return t;
 }
 
-LoggedTrial configuration_of(const Line& line, const std::vector<std::string>& names,
-                             const std::string& space) {
+LoggedTrial configuration_of(const Line& line, const std::string& space) {
   LoggedTrial t;
   t.workload = t.region = space;
   t.schedule = {space, "recorded", {}};
-  for (size_t c = 0; c + 1 < names.size(); ++c)
-    t.schedule.values.emplace_back(names[c], line.get<int64_t>(c));
-  const double ms = line.get<double>(names.size() - 1);
+  for (size_t c = 0; c + 1 < line.names.size(); ++c)
+    t.schedule.values.emplace_back(line.names[c], line.number_of<int64_t>(line.fields[c]));
+  const double ms = line.number_of<double>(line.fields.back());
   if (!std::isfinite(ms) || !(ms > 0)) {
     t.measurement.outcome = Outcome::kLaunchFailed;
     return t;
@@ -127,8 +146,11 @@ TrialLog::TrialLog(const std::string& path) : path_(path) {
     const std::string text = read_text(path);
     const std::vector<std::string> lines = lines_of(text);
     if (lines.empty() || lines[0] != kHeader)
-      throw Error(Code::kInvalidArgument,
-                  fmt::format("'{}' is there and holds no recorded trials: name another file", path));
+      throw Error(
+          Code::kInvalidArgument,
+          fmt::format(
+              "'{}' is there and holds no recorded trials, or those of another version: name another file",
+              path));
     const size_t whole = text.rfind('\n') + 1;
     std::error_code failed;
     if (whole < text.size()) fs::resize_file(path, whole, failed);
@@ -147,10 +169,10 @@ void TrialLog::add(const LoggedTrial& t) {
   for (const auto& [name, value] : t.schedule.values)
     parameters += fmt::format("{}{}={}", parameters.empty() ? "" : " ", name, value);
   const std::string line = fmt::format(
-      "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", t.workload, quoted(t.shape),
+      "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", t.workload, quoted(t.shape),
       quoted(t.region), t.uses, t.is_default ? 1 : 0, t.schedule.family, t.schedule.tactic, parameters,
       outcome_name(m.outcome), m.time_us, m.spread_us, m.samples, m.error, m.error_limit, m.build_ms,
-      m.registers, m.shared_bytes, m.spill_bytes, m.temporary_bytes, quoted(m.message));
+      m.registers, m.shared_bytes, m.spill_bytes, m.temporary_bytes, m.concurrent_us, quoted(m.message));
   // One write a line: a killed process leaves whole lines or one that is cut.
   if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
     throw Error(Code::kIo, fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));
@@ -159,7 +181,7 @@ void TrialLog::add(const LoggedTrial& t) {
 std::vector<LoggedTrial> read_trial_log(const std::string& path) {
   const std::vector<std::string> lines = lines_of(read_text(path));
   const std::vector<std::string> names = lines.empty() ? std::vector<std::string>() : split(lines[0]);
-  const bool is_log = !lines.empty() && lines[0] == kHeader;
+  const bool is_log = !lines.empty() && lines[0].rfind(kFirstColumns, 0) == 0;
   if (!is_log && (names.size() < 2 || names.back() != "time"))
     throw Error(Code::kCorrupt,
                 fmt::format("'{}' holds no recorded trials: its first line names other columns", path));
@@ -170,8 +192,8 @@ std::vector<LoggedTrial> read_trial_log(const std::string& path) {
     if (fields.size() != names.size())
       throw Error(Code::kCorrupt, fmt::format("{}, line {}: {} fields, but the header names {}", path, i + 1,
                                               fields.size(), names.size()));
-    const Line line{path, i + 1, fields};
-    trials.push_back(is_log ? trial_of(line) : configuration_of(line, names, fs::path(path).stem().string()));
+    const Line line{path, i + 1, names, fields};
+    trials.push_back(is_log ? trial_of(line) : configuration_of(line, fs::path(path).stem().string()));
     if (is_log || has_default || trials.back().measurement.outcome != Outcome::kOk) continue;
     trials.back().is_default = has_default = true;
   }

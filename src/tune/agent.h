@@ -28,6 +28,9 @@ class Agent {
   virtual std::vector<Point> ask(int count) = 0;
   virtual void tell(const Point& point, const Told& told) = 0;  // failed ones too: they are data
   virtual void learn() {}                                       // after a batch of tells
+  // How much less than the best so far it expects of what it would propose, as a difference of costs; 0: no
+  // gain, or it does not know.
+  virtual double expected_gain() const { return 0; }
   // What was learned, as text that load() of an agent of the same name and space takes.
   virtual void save(std::string& state) const { state.clear(); }
   virtual void load(const std::string& state) { (void)state; }

@@ -87,9 +87,32 @@ struct Reader {
 
 }  // namespace
 
+std::string context_text(const Context& context) {
+  std::string text;
+  for (const auto& [name, value] : context)
+    text += fmt::format("{}{}={:.4f}", text.empty() ? "" : " ", name, value);
+  return text;
+}
+
+Context parse_context(const std::string& text) {
+  Context context;
+  std::istringstream words(text);
+  for (std::string word; words >> word;)
+    if (const size_t is = word.find('='); is != std::string::npos) {
+      char* end = nullptr;
+      const double value = std::strtod(word.c_str() + is + 1, &end);
+      if (!*end && std::isfinite(value)) context[word.substr(0, is)] = value;
+    }
+  return context;
+}
+
 std::string GroupNet::str() const {
-  std::string text =
-      fmt::format("group {}\ntrained {} {}\ninputs {}\n", group_, tasks_, samples_, inputs_.size());
+  std::string text = fmt::format("group {}\ntrained {} {}\n", group_, tasks_, samples_);
+  for (const Example& example : examples_) {
+    text += fmt::format("task {}\n", context_text(example.context));
+    for (const artifact::Schedule& schedule : example.best) text += fmt::format("best {}\n", schedule.str());
+  }
+  text += fmt::format("inputs {}\n", inputs_.size());
   for (size_t i = 0; i < inputs_.size(); ++i)
     text += fmt::format("{} {:.6g} {:.6g}\n", inputs_[i], mean_[i], scale_[i]);
   text += fmt::format("members {}\n", members_.size());
@@ -107,7 +130,15 @@ GroupNet GroupNet::parse(const std::vector<std::string>& lines, size_t& at) {
   size_t count = 0;
   std::istringstream(reader.next()) >> word >> net.tasks_ >> net.samples_;
   if (word != "trained") reader.corrupt("'trained TASKS SAMPLES' expected");
-  std::istringstream(reader.next()) >> word >> count;
+  std::string line = reader.next();
+  for (; line.rfind("task", 0) == 0 || line.rfind("best ", 0) == 0; line = reader.next())
+    if (line[0] == 't')
+      net.examples_.push_back({parse_context(line.substr(4)), {}});
+    else if (net.examples_.empty())
+      reader.corrupt("'task FACTS' expected");
+    else
+      net.examples_.back().best.push_back(artifact::Schedule::parse(line.substr(5)));
+  std::istringstream(line) >> word >> count;
   if (word != "inputs" || count == 0 || count > 1000) reader.corrupt("'inputs N' expected");
   for (size_t i = 0; i < count; ++i) {
     std::string name;

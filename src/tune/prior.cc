@@ -13,6 +13,27 @@ float logarithm(int64_t value) {
   return static_cast<float>(std::copysign(std::log2(1.0 + std::abs(static_cast<double>(value))), value));
 }
 
+std::vector<artifact::Schedule> best_schedules(const Task& task) {
+  std::vector<const Sample*> good;
+  for (const Sample& s : task.samples)
+    if (s.ok) good.push_back(&s);
+  std::stable_sort(good.begin(), good.end(),
+                   [](const Sample* a, const Sample* b) { return a->cost < b->cost; });
+  std::vector<artifact::Schedule> best;
+  for (const Sample* s : good)
+    if (best.size() < kExamples && std::find(best.begin(), best.end(), s->schedule) == best.end())
+      best.push_back(s->schedule);
+  return best;
+}
+
+// Facts that one of them lacks do not count.
+double context_distance(const Context& a, const Context& b) {
+  double sum = 0;
+  for (const auto& [name, value] : a)
+    if (const auto it = b.find(name); it != b.end()) sum += std::abs(value - it->second);
+  return sum;
+}
+
 }  // namespace
 
 float squeezed_cost(double cost, double best) { return static_cast<float>(std::tanh(cost - best)); }
@@ -81,6 +102,8 @@ GroupNet GroupNet::train(const std::vector<const Task*>& tasks, const TrainOptio
       y(at++) = s.ok ? squeezed_cost(s.cost, best) : 1.0f;
     }
     ranges.emplace_back(begin, at);
+    net.examples_.push_back({task->context, best_schedules(*task)});
+    if (net.examples_.back().best.empty()) net.examples_.pop_back();
   }
   for (Eigen::Index i = 0; i < width; ++i) {
     const float mean = x.row(i).mean();
@@ -128,6 +151,18 @@ std::vector<float> GroupNet::expected(const std::vector<artifact::Schedule>& sch
   return result;
 }
 
+std::vector<artifact::Schedule> GroupNet::examples(const Context& context) const {
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t i = 0; i < examples_.size(); ++i)
+    order.emplace_back(context_distance(context, examples_[i].context), i);
+  std::sort(order.begin(), order.end());
+  std::vector<artifact::Schedule> result;
+  for (size_t rank = 0; rank < kExamples; ++rank)
+    for (const auto& [far, i] : order)
+      if (rank < examples_[i].best.size()) result.push_back(examples_[i].best[rank]);
+  return result;
+}
+
 bool GroupNet::covers(const Context& context) const {
   const auto cpu = context.find("cpu");
   for (size_t i = 0; i < inputs_.size(); ++i)
@@ -141,6 +176,18 @@ std::vector<float> NetPrior::expected(const Space& space, const std::vector<Poin
   schedules.reserve(points.size());
   for (const Point& point : points) schedules.push_back(space.schedule(point));
   return net_->expected(schedules, context_);
+}
+
+std::vector<Point> NetPrior::examples(const Space& space) const {
+  std::vector<Point> result;
+  for (artifact::Schedule& schedule : net_->examples(context_)) {
+    if (schedule.tactic == "recorded")  // recorded spaces are named after their device
+      schedule.family = space.label(0).substr(0, space.label(0).find('/'));
+    const auto point = space.point(schedule);
+    if (point && space.legal(*point) && std::find(result.begin(), result.end(), *point) == result.end())
+      result.push_back(*point);
+  }
+  return result;
 }
 
 Knowledge train_knowledge(const std::vector<Task>& tasks, const GroupNet::TrainOptions& options) {

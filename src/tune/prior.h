@@ -16,6 +16,11 @@ class Prior {
   // For each point a number that grows with the cost: the logarithm of its cost over the best, squeezed
   // (squeezed_cost). Only differences within a space mean anything.
   virtual std::vector<float> expected(const Space& space, const std::vector<Point>& points) const = 0;
+  // What was measured as best where things were most like here, best first; legal here, each once.
+  virtual std::vector<Point> examples(const Space& space) const {
+    (void)space;
+    return {};
+  }
 };
 
 // tanh of cost above best: near the best it is the difference itself; what is e times slower is all alike.
@@ -23,6 +28,11 @@ float squeezed_cost(double cost, double best);
 
 // Facts of a workload and its device, by versioned name ("flops", "compute_units", ...), as logarithms.
 using Context = std::map<std::string, double>;
+std::string context_text(const Context& context);  // "flops=30.1 ..."
+Context parse_context(const std::string& text);    // what is no number is left out
+
+// Measured schedules that a net keeps of each task, and that an agent tries of all of them.
+constexpr size_t kExamples = 3;
 
 // One configuration that was measured somewhere.
 struct Sample {
@@ -54,6 +64,9 @@ class GroupNet {
   size_t tasks() const { return tasks_; }
   size_t samples() const { return samples_; }
   std::vector<float> expected(const std::vector<artifact::Schedule>& schedules, const Context& context) const;
+  // The fastest schedules that were measured: the best of each task, nearest context first, then the second
+  // of each, ...
+  std::vector<artifact::Schedule> examples(const Context& context) const;
   // False where all it learned is of CPUs and this is none, or the other way round.
   bool covers(const Context& context) const;
 
@@ -67,6 +80,11 @@ class GroupNet {
                                      // "t:matmul/mma" a tactic, "c:flops" a fact
   std::vector<float> mean_, scale_;
   std::vector<Mlp> members_;
+  struct Example {
+    Context context;
+    std::vector<artifact::Schedule> best;  // ascending by time; at most kExamples
+  };
+  std::vector<Example> examples_;  // by task; tasks without one that worked are left out
   size_t tasks_ = 0, samples_ = 0;
 };
 
@@ -75,6 +93,7 @@ class NetPrior : public Prior {
   NetPrior(std::shared_ptr<const GroupNet> net, Context context)
       : net_(std::move(net)), context_(std::move(context)) {}
   std::vector<float> expected(const Space& space, const std::vector<Point>& points) const override;
+  std::vector<Point> examples(const Space& space) const override;
 
  private:
   std::shared_ptr<const GroupNet> net_;

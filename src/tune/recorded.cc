@@ -44,7 +44,7 @@ std::string text_of(const json& value) { return value.is_string() ? value.get<st
 
 RowTable from_csv(const std::string& text, const std::string& path) {
   RowTable table;
-  size_t number = 0;
+  size_t number = 0, columns = 0;
   for (size_t begin = 0; begin < text.size();) {
     size_t end = text.find('\n', begin);
     if (end == std::string::npos) end = text.size();
@@ -60,17 +60,19 @@ RowTable from_csv(const std::string& text, const std::string& path) {
       else
         fields.back() += c;
     if (table.names.empty()) {
-      if (fields.size() < 2 || fields.back() != "time")
-        throw Error(Code::kCorrupt, fmt::format("{}: the last column of a recorded space is `time`", path));
-      fields.pop_back();
-      table.names = std::move(fields);
+      const auto time = std::find(fields.begin(), fields.end(), "time");
+      if (time == fields.begin() || time == fields.end())
+        throw Error(Code::kCorrupt,
+                    fmt::format("{}: a recorded space has a column `time` behind its parameters", path));
+      columns = fields.size();
+      table.names.assign(fields.begin(), time);
       continue;
     }
-    if (fields.size() != table.names.size() + 1)
+    if (fields.size() != columns)
       throw Error(Code::kCorrupt, fmt::format("{}, line {}: {} fields, but the header names {}", path, number,
-                                              fields.size(), table.names.size() + 1));
-    const double time = time_of_text(fields.back());
-    fields.pop_back();
+                                              fields.size(), columns));
+    const double time = time_of_text(fields[table.names.size()]);
+    fields.resize(table.names.size());
     table.rows.emplace_back(std::move(fields), time);
   }
   return table;
@@ -134,10 +136,12 @@ RecordedSpace space_of(const RowTable& table, const std::string& name, const std
   if (table.rows.empty()) throw Error(Code::kCorrupt, fmt::format("'{}' holds no configuration", path));
   std::vector<Dimension> dimensions;
   std::vector<std::map<std::string, uint16_t>> places;
+  std::vector<std::string> tactics;  // by spelling, where there is such a column
+  const bool has_tactics = table.names[0] == "tactic" && table.names.size() > 1;
   for (size_t d = 0; d < table.names.size(); ++d) {
     std::map<std::string, double> values;
     for (const auto& [row, time] : table.rows) values[row[d]] = 0;
-    bool numbers = true;
+    bool numbers = !(has_tactics && d == 0);
     for (auto& [text, value] : values) {
       char* end = nullptr;
       value = text == "true" ? 1 : text == "false" ? 0 : std::strtod(text.c_str(), &end);
@@ -149,7 +153,10 @@ RecordedSpace space_of(const RowTable& table, const std::string& name, const std
     }
     std::set<int64_t> choices;
     for (const auto& [text, value] : values) choices.insert(static_cast<int64_t>(value));
-    dimensions.push_back({table.names[d], {choices.begin(), choices.end()}});
+    if (has_tactics && d == 0)
+      for (const auto& [text, value] : values) tactics.push_back(text);
+    else
+      dimensions.push_back({table.names[d], {choices.begin(), choices.end()}});
     auto& place = places.emplace_back();
     for (const auto& [text, value] : values)
       place[text] =
@@ -157,15 +164,17 @@ RecordedSpace space_of(const RowTable& table, const std::string& name, const std
   }
   std::vector<Point> points;
   for (const auto& [row, time] : table.rows) {
-    Point& point = points.emplace_back(1, uint16_t{0});
+    Point& point = points.emplace_back(has_tactics ? 0 : 1, uint16_t{0});
     for (size_t d = 0; d < row.size(); ++d) point.push_back(places[d].at(row[d]));
   }
   RecordedSpace recorded;
   recorded.name = name;
   recorded.group = name.substr(0, name.find('_'));
+  if (has_tactics) recorded.family = recorded.group;
   for (const std::string& parameter : std::set<std::string>(table.names.begin(), table.names.end()))
     recorded.group += " " + parameter;
-  recorded.space = Space(recorded.name, "recorded", std::move(dimensions), points);
+  recorded.space = has_tactics ? Space(recorded.family, tactics, std::move(dimensions), points)
+                               : Space(recorded.name, {"recorded"}, std::move(dimensions), points);
   recorded.times.assign(recorded.space.listed().size(), kNone);
   for (size_t i = 0; i < points.size(); ++i)  // of a configuration that stands there twice the last counts
     recorded.times[static_cast<size_t>(recorded.space.find(points[i]))] = table.rows[i].second;

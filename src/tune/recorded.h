@@ -9,6 +9,7 @@ namespace thrice::tune {
 
 struct RecordedSpace {
   std::string name, group;  // group: spaces with the same parameters (the kernel); name adds the device
+  std::string family;  // where it is one of ours (first column `tactic`): schedules are its own; else empty
   Space space;
   std::vector<double> times;   // by place in space.listed(), ms; NaN: did not build or run
   std::vector<double> sorted;  // of those that ran, ascending
@@ -16,9 +17,10 @@ struct RecordedSpace {
   double optimum() const { return sorted.front(); }
 };
 
-// Reads one file, plain or .gz: a table with a column for each parameter and a last column `time` in ms; a T4
-// results file ("results": [{"configuration", "times" or "measurements", "invalidity"}]); or a Kernel Tuner
-// cache ("tune_params_keys", "cache": {"1,2": {"time"}}). Words become numbers in the order of their
+// Reads one file, plain or .gz: a table with a column for each parameter and then `time` in ms (what follows
+// it is for readers; a first column `tactic` holds names, and parameters that one does not use are 0 there);
+// a T4 results file ("results": [{"configuration", "times" or "measurements", "invalidity"}]); or a Kernel
+// Tuner cache ("tune_params_keys", "cache": {"1,2": {"time"}}). Words become numbers in the order of their
 // spelling. `name`: of the file without its endings. Errors: kNotFound, kIo, kCorrupt with the place.
 RecordedSpace read_space(const std::string& path);
 // A whole file; what ends in .gz is unpacked. Errors: kNotFound, kIo, kCorrupt.

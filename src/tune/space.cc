@@ -59,21 +59,32 @@ Space::Space(const artifact::ScheduleSpace& space, Legality legal) : legal_(std:
   }
 }
 
-Space::Space(std::string family, std::string tactic, std::vector<Dimension> parameters,
+Space::Space(std::string family, const std::vector<std::string>& tactics, std::vector<Dimension> parameters,
              std::vector<Point> points)
-    : dimensions_{{"tactic", {0}}}, labels_{family + "/" + tactic}, points_(std::move(points)) {
-  order_.emplace_back();
-  used_.emplace_back(1);
-  product_ = 1;
-  for (Dimension& d : parameters) {
-    order_[0].push_back(dimensions_.size());
-    auto& used = used_[0].emplace_back();
-    for (size_t c = 0; c < d.choices.size(); ++c) used.push_back(static_cast<uint16_t>(c));
-    product_ *= static_cast<double>(d.choices.size());
-    dimensions_.push_back(std::move(d));
-  }
+    : dimensions_{{"tactic", {}}}, points_(std::move(points)) {
   std::sort(points_.begin(), points_.end());
   points_.erase(std::unique(points_.begin(), points_.end()), points_.end());
+  for (Dimension& d : parameters) dimensions_.push_back(std::move(d));
+  for (size_t t = 0; t < tactics.size(); ++t) {
+    dimensions_[0].choices.push_back(static_cast<int64_t>(t));
+    labels_.push_back(family + "/" + tactics[t]);
+    auto& order = order_.emplace_back();
+    auto& used = used_.emplace_back(dimensions_.size());
+    double product = 1;
+    for (size_t d = 1; d < dimensions_.size(); ++d) {
+      std::set<uint16_t> choices;
+      for (const Point& point : points_)
+        if (point[0] == t) choices.insert(point[d]);
+      const bool is_used =
+          tactics.size() == 1 || std::any_of(choices.begin(), choices.end(),
+                                             [&](uint16_t c) { return dimensions_[d].choices[c] != 0; });
+      if (!is_used) continue;
+      order.push_back(d);
+      used[d].assign(choices.begin(), choices.end());
+      product *= static_cast<double>(choices.size());
+    }
+    product_ += product;
+  }
   places_.reserve(points_.size());
   for (size_t i = 0; i < points_.size(); ++i) places_[point_key(points_[i])] = static_cast<int64_t>(i);
 }

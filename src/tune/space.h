@@ -31,8 +31,10 @@ class Space {
   Space() = default;
   // The product of each tactic's choices, less what `legal` refuses.
   Space(const artifact::ScheduleSpace& space, Legality legal);
-  // Exactly these, of one tactic.
-  Space(std::string family, std::string tactic, std::vector<Dimension> parameters, std::vector<Point> points);
+  // Exactly these. Point[0] is the place of its tactic in `tactics`. Where there are several, a tactic offers
+  // what its points have, and does not use a parameter that is 0 in all of them.
+  Space(std::string family, const std::vector<std::string>& tactics, std::vector<Dimension> parameters,
+        std::vector<Point> points);
 
   const std::vector<Dimension>& dimensions() const { return dimensions_; }
   size_t tactics() const { return used_.size(); }

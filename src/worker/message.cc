@@ -187,6 +187,7 @@ std::vector<std::byte> write_run(const std::string& workload, const measure::Job
   out.integer(static_cast<int64_t>(job.options.seed));
   put(out, job.options.timing);
   out.real(job.options.give_up_us);
+  out.real(job.options.concurrent_below_us);
   return std::move(out.bytes);
 }
 RunRequest read_run(const std::vector<std::byte>& body) {
@@ -203,6 +204,7 @@ RunRequest read_run(const std::vector<std::byte>& body) {
   job.options.seed = static_cast<uint64_t>(in.integer());
   job.options.timing = take_timing(in);
   job.options.give_up_us = in.real();
+  job.options.concurrent_below_us = in.real();
   whole(in);
   return request;
 }
@@ -254,6 +256,7 @@ std::vector<std::byte> write_result(const measure::TrialResult& result, bool wor
   for (const int64_t value :
        {int64_t{m.samples}, int64_t{m.registers}, int64_t{m.spill_bytes}, m.shared_bytes, m.temporary_bytes})
     out.integer(value);
+  out.real(m.concurrent_us);
   const measure::TrialCost& c = result.cost;
   for (const double value : {c.build, c.check, c.timing, c.after, c.other_extents}) out.real(value);
   out.integer(static_cast<int64_t>(result.failure));
@@ -271,6 +274,7 @@ RunAnswer read_result(const std::vector<std::byte>& body) {
   for (int* value : {&m.samples, &m.registers, &m.spill_bytes}) *value = static_cast<int>(in.integer());
   m.shared_bytes = in.integer();
   m.temporary_bytes = in.integer();
+  m.concurrent_us = in.real();
   measure::TrialCost& c = answer.result.cost;
   for (double* value : {&c.build, &c.check, &c.timing, &c.after, &c.other_extents}) *value = in.real();
   answer.result.failure = static_cast<Code>(in.integer());

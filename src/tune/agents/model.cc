@@ -95,7 +95,14 @@ void ModelAgent::begin() {
   std::vector<size_t> order(points.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
-  for (size_t i = 0; i < std::min(order.size(), kKept); ++i) expected_.push_back(points[order[i]]);
+  // What was best elsewhere and what is expected to be best here take turns.
+  std::vector<Point> examples = options_.prior->examples(space_);
+  examples.resize(std::min(examples.size(), kExamples));
+  Seen here(space_);
+  for (size_t i = 0; i < std::max(std::min(order.size(), kKept), examples.size()); ++i) {
+    if (i < examples.size() && here.add(examples[i])) expected_.push_back(examples[i]);
+    if (i < order.size() && here.add(points[order[i]])) expected_.push_back(points[order[i]]);
+  }
 }
 
 std::vector<Point> ModelAgent::candidates() {
@@ -212,7 +219,9 @@ std::vector<Point> ModelAgent::ranked(const std::vector<Point>& points) {
   const double bound = 1.5 + std::min(1.5, stale / 100);
   std::vector<std::pair<double, size_t>> improvement, optimistic;
   std::vector<float> costs;
+  expected_gain_ = 0;
   for (size_t i = 0; i < points.size(); ++i) {
+    expected_gain_ = std::max(expected_gain_, -static_cast<double>(predicted.mean[i]));
     const double mean = predicted.mean[i], sd = std::max(1e-6f, predicted.sd[i]);
     const double feasible = std::log(std::max(0.02f, chance[i]));
     const double z = -mean / sd;
@@ -292,7 +301,7 @@ void ModelAgent::plan_round() {
   if (!begun_) begin();
   if (name_ == "ppo") return plan_policy_round();
   for (const Point& first : space_.firsts()) push(first);
-  if (!queue_.empty()) return;
+  if (!queue_.empty() || race()) return;
   const auto known = trials_.size();
   const auto random = [&] {
     if (const auto p = seen_.fresh(rng_)) push(*p);

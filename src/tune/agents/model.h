@@ -3,8 +3,8 @@
 //   value         critic: an ensemble of networks; no policy, nothing from elsewhere
 //   actor_critic  critic: a Gaussian process over what a prior expects; policy as one more source
 //   ppo           the policy alone
-// Knobs (docs/agent.md): critic (0 Gaussian process, 1 trees, 2 networks), policy, crossover, local, mask (0
-// leaves that part out), and the sizes named below.
+// Knobs (docs/agent.md): critic (0 Gaussian process, 1 trees, 2 networks), policy, crossover, local, mask,
+// race (0 leaves that part out), and the sizes named below.
 #pragma once
 #include <deque>
 #include <memory>
@@ -22,6 +22,7 @@ class ModelAgent : public Agent {
   std::string name() const override { return name_; }
   std::vector<Point> ask(int count) override;
   void tell(const Point& point, const Told& told) override;
+  double expected_gain() const override { return expected_gain_; }
   void save(std::string& state) const override;
   void load(const std::string& state) override;
 
@@ -33,6 +34,7 @@ class ModelAgent : public Agent {
   void begin();
   void plan_round();
   void plan_policy_round();
+  bool race();  // plans a rung of the race of tactics; false: it is over
   std::vector<Point> candidates();
   std::vector<Point> ranked(const std::vector<Point>& points);
   // Mean and doubt of points as the critic sees them now, prior included.
@@ -59,6 +61,9 @@ class ModelAgent : public Agent {
   std::vector<size_t> policy_batch_;  // of trials_, not yet learned by the policy
   size_t improved_at_ = 0;            // trials told when the best last got better
   bool begun_ = false;
+  std::vector<uint16_t> racing_;  // tactics that are still in the race; empty before it and after it
+  int rung_ = -1;                 // -1: not begun
+  double expected_gain_ = 0;      // of the last round's candidates, by the critic's mean
 };
 
 }  // namespace thrice::tune

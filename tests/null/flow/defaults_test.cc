@@ -1,6 +1,8 @@
 // Would catch: a default schedule that fails, and an exit code that blames thrice for it whatever the reason.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "flow/tuning.h"
 #include "measure_fixture.h"
 
@@ -56,6 +58,54 @@ TEST(Defaults, AFailureKeepsItsCodeAndNamesScheduleAndRegion) {
       for (const char* word : {"text/only", "Relu_7", "as the test asked"})
         EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
     }
+  }
+}
+
+// Would catch weights that take a trial to change, or that choose by latency whatever they say.
+TEST(Defaults, OtherWeightsChooseOtherRecordsWithoutATrial) {
+  const std::string path = testing::TempDir() + "/reweight/store.sqlite";
+  std::filesystem::remove_all(std::filesystem::path(path).parent_path());
+  store::Store store(path);
+  const test::TextFamily family("anything");
+  plan::PlannedWorkload planned;
+  planned.workload = test::unary_workload(ir::Op::relu);
+  planned.family = &family;
+  planned.facts = ir::facts_at(planned.workload.graph, {{"s0", 1000}});
+  planned.schedule = {"text", "default", {}};
+  planned.uses = {"Relu_7"};
+  const std::string environment = store.put_environment("{}");
+  const auto keep = [&](const char* tactic, double us, double concurrent_us, int64_t bytes) {
+    artifact::TuningRecord r;
+    r.workload = planned.workload.hash;
+    r.shape = shape_key(planned);
+    r.environment = environment;
+    r.schedule = {"text", tactic, {}};
+    r.measurement.outcome = artifact::Outcome::kOk;
+    r.measurement.time_us = us;
+    r.measurement.error = 0;
+    r.measurement.error_limit = 1;
+    r.measurement.concurrent_us = concurrent_us;
+    r.measurement.temporary_bytes = bytes;
+    store.add(r);
+  };
+  keep("default", 100, 90, 1 << 20);
+  keep("quick", 80, 79, 1 << 20);
+  keep("shares", 90, 30, 1 << 20);
+  keep("slim", 99, 89, 0);
+  const auto device = backend::open_device("null:0");
+  measure::TrialRunner runner(device, std::make_shared<jit::KernelCache>(device, ""));
+  const Listener listener;
+  for (const auto& [weights, tactic] : std::vector<std::pair<RewardWeights, const char*>>{
+           {{1, 0, 0}, "quick"}, {{0, 1, 0}, "shares"}, {{0, 0, 1}, "slim"}, {{0.6, 0.3, 0.1}, "slim"}}) {
+    Settings settings;
+    settings.agent_config.reward_weights = weights;
+    std::map<std::string, Tuned> results;
+    int64_t trials = 0;
+    const TuningContext context{device,    &runner,   &store,   environment,
+                                &settings, &listener, &results, &trials};
+    measure_defaults(context, {{planned.workload.hash, planned}}, "build and check");
+    EXPECT_EQ(results.at(planned.workload.hash).schedule.tactic, tactic);
+    EXPECT_EQ(trials, 0);
   }
 }
 

@@ -122,5 +122,23 @@ TEST(Reward, WeightsAreSharesOfTheirSum) {
   EXPECT_EQ(Reward({0, 0, 0}, 1).time_weight(), 1) << "no weights: latency";
 }
 
+TEST(Reward, ThroughputIsWhatWasMeasuredBesideOthers) {
+  artifact::Measurement by_default, overlaps, quick, unmeasured;
+  by_default.time_us = overlaps.time_us = unmeasured.time_us = 100;
+  by_default.concurrent_us = 80;
+  overlaps.concurrent_us = 40;
+  quick.time_us = 95;
+  quick.concurrent_us = 95;
+  const Reward latency({1, 0, 0}, 1000, by_default), throughput({0, 1, 0}, 1000, by_default),
+      usual({0.6, 0.3, 0.1}, 1000, by_default);
+  EXPECT_LT(latency.cost(quick), latency.cost(overlaps));
+  EXPECT_LT(throughput.cost(overlaps), throughput.cost(quick));
+  EXPECT_NEAR(throughput.cost(by_default) - throughput.cost(overlaps), std::log(2), 1e-12);
+  EXPECT_NEAR(usual.cost(by_default) - usual.cost(overlaps), 0.3 * std::log(2), 1e-12);
+  EXPECT_EQ(throughput.cost(unmeasured), throughput.cost(by_default))
+      << "taken to gain what the default gains";
+  EXPECT_NEAR(throughput.cost(overlaps, 200) - throughput.cost(overlaps), std::log(2), 1e-12);
+}
+
 }  // namespace
 }  // namespace thrice::flow

@@ -167,6 +167,37 @@ TEST(Choice, WhatWonIsTriedByWorkloadsLikeIt) {
               0.05 * true_us(0, tuned[0].schedule));
 }
 
+// Would catch a budget that is spent where nothing is left to gain.
+TEST(Choice, WorkloadsEndEarly) {
+  const Space family;
+  const ir::Workload nothing;
+  const target::DeviceSpec device;
+  int64_t trials = 0;
+  Noisy source(1, trials);
+  std::vector<Tuned> tuned(3);
+  std::vector<Searched> works;
+  for (size_t w = 0; w < tuned.size(); ++w) {
+    tuned[w].schedule = family.default_schedule(nothing, {}, device);
+    tuned[w].by_default = tuned[w].best = source.measure(w, tuned[w].schedule, 0);
+    Searched& work = works.emplace_back();
+    work.tuned = &tuned[w];
+    work.space = std::make_unique<tune::Space>(tune::family_space(nothing, family, {}, device));
+    work.agent = tune::make_agent("greedy", *work.space, {});
+    tell(work, tuned[w].schedule, tuned[w].by_default);
+  }
+  works[0].uses = 1e12;  // looked at first
+  works[1].uses = 1e20;
+  works[0].light_us = 0.96 * tuned[0].best.time_us;
+  works[1].standing.trials_without_gain = 160;
+  trials = 0;
+  search(works, source, {&trials, 12, std::numeric_limits<double>::infinity()}, {});
+  EXPECT_EQ(tuned[0].ended, "within 5% of the device's peaks");
+  EXPECT_EQ(tuned[1].ended, "no gain in 160 trials");
+  EXPECT_EQ(tuned[2].ended, "");
+  EXPECT_EQ(tuned[0].trials + tuned[1].trials, 0);
+  EXPECT_EQ(tuned[2].trials, 12);
+}
+
 TEST(Choice, TwoColdRunsAgree) {
   const std::vector<Schedule> first = tune_from_cold(1);
   for (const uint64_t other : {2, 3, 4, 7}) {

@@ -47,6 +47,21 @@ TEST_F(Trial, HonestCandidateIsTimed) {
   EXPECT_FALSE(r.source_key.empty());
 }
 
+TEST_F(Trial, SeveralAtOnceAreTimedWhereAskedFor) {
+  const test::TextFamily family(kernel_text(kHonest));
+  EXPECT_EQ(run(kernel_text(kHonest)).measurement.concurrent_us, 0);
+  TrialOptions options;
+  options.concurrent_below_us = 1e9;
+  const auto m = runner->run(workload, family, {"text", "only", {}}, *oracle, options).measurement;
+  EXPECT_EQ(m.outcome, Outcome::kOk) << m.message;
+  // One of many is done sooner than one that is waited for, and later than four times as soon, by a margin.
+  EXPECT_GT(m.concurrent_us, m.time_us / 100);
+  EXPECT_LT(m.concurrent_us, m.time_us * 20);
+  options.concurrent_below_us = m.time_us / 1000;
+  EXPECT_EQ(runner->run(workload, family, {"text", "only", {}}, *oracle, options).measurement.concurrent_us,
+            0);
+}
+
 TEST_F(Trial, EachFailureHasItsOutcome) {
   EXPECT_EQ(run(kernel_text(kHonest), "illegal").measurement.outcome, Outcome::kIllegal);
   EXPECT_EQ(run("this is no kernel").measurement.outcome, Outcome::kCompileFailed);

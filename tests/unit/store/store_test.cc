@@ -55,6 +55,7 @@ TEST(Store, ATrialThatNeverEndedIsAFailure) {
   Store store(path);
   auto r = record(10);
   r.environment = store.put_environment("{}");
+  r.measurement.concurrent_us = 3.25;
   const int64_t finished = store.begin(r);
   store.finish(finished, r);
   store.forget(store.begin(r));
@@ -63,6 +64,8 @@ TEST(Store, ATrialThatNeverEndedIsAFailure) {
   const auto records = store.records("w", r.environment);
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[0].measurement.time_us, 10);
+  EXPECT_EQ(records[0].measurement.concurrent_us, 3.25);
+  EXPECT_EQ(records[1].measurement.concurrent_us, 0);
   EXPECT_EQ(records[1].schedule.get("tile_m"), 8);
   EXPECT_EQ(records[1].measurement.outcome, artifact::Outcome::kLaunchFailed);
   EXPECT_NE(records[1].measurement.message.find("quarantined"), std::string::npos);

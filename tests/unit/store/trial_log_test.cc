@@ -33,6 +33,7 @@ LoggedTrial trial(double us) {
   m.shared_bytes = 49152;
   m.spill_bytes = 8;
   m.temporary_bytes = int64_t{1} << 40;
+  m.concurrent_us = 0.7;
   return t;
 }
 
@@ -71,6 +72,7 @@ TEST(TrialLog, WhatIsWrittenComesBack) {
   EXPECT_EQ(a.shared_bytes, b.shared_bytes);
   EXPECT_EQ(a.spill_bytes, b.spill_bytes);
   EXPECT_EQ(a.temporary_bytes, b.temporary_bytes);
+  EXPECT_EQ(a.concurrent_us, b.concurrent_us);
   EXPECT_EQ(read[1].schedule, plain.schedule);
   EXPECT_FALSE(read[1].is_default);
 }
@@ -87,6 +89,19 @@ TEST(TrialLog, ALineThatWasCutCostsThatTrialOnly) {
   const auto read = read_trial_log(path);
   ASSERT_EQ(read.size(), 2u);
   EXPECT_EQ(read[1].measurement.time_us, 3);
+}
+
+TEST(TrialLog, OlderLogsLackColumns) {
+  const std::string path = fresh("trial_log_old.csv");
+  { TrialLog(path).add(trial(1)); }
+  std::string text = read_text(path);
+  text.replace(text.find("concurrent_us,"), 14, "");
+  text.replace(text.find(",0.7,"), 5, ",");
+  write_file_atomic(path, std::string_view(text));
+  const auto read = read_trial_log(path);
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_EQ(read[0].measurement.concurrent_us, 0);
+  EXPECT_EQ(read[0].measurement.message, trial(1).measurement.message);
 }
 
 TEST(TrialLog, ForeignFilesAreRefused) {

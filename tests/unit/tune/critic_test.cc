@@ -26,7 +26,7 @@ Space make_space() {
       for (uint16_t c = 0; c < 4; ++c)
         if (a + b < 9) points.push_back({0, a, b, c});
   return {
-      "f", "t", {{"a", {1, 2, 4, 8, 16, 32}}, {"b", {8, 16, 24, 32, 48, 64}}, {"c", {0, 1, 2, 3}}}, points};
+      "f", {"t"}, {{"a", {1, 2, 4, 8, 16, 32}}, {"b", {8, 16, 24, 32, 48, 64}}, {"c", {0, 1, 2, 3}}}, points};
 }
 double cost_of(const Point& p) {
   return 0.1 * std::pow(p[1] - 2.0, 2) + 0.05 * std::pow(p[2] - 3.0, 2) + 0.2 * std::abs(p[3] - 1.0);
@@ -139,6 +139,8 @@ TEST(Knowledge, AFileComesBackAsItWas) {
   const NetPrior a(trained.find("g"), {{"flops", 21}}), b(read.find("g"), {{"flops", 21}});
   const std::vector<float> x = a.expected(space, space.listed()), y = b.expected(space, space.listed());
   for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], 0.02);
+  EXPECT_FALSE(a.examples(space).empty());
+  EXPECT_EQ(a.examples(space), b.examples(space));
   EXPECT_THROW(Knowledge::parse("thrice agent\nfeatures 99\n", "file"), Error);
   EXPECT_THROW(Knowledge::parse(text.substr(0, text.size() / 2), "file"), Error);
   EXPECT_THROW(Knowledge::parse("something", "file"), Error);
@@ -160,6 +162,20 @@ TEST(Knowledge, WhatWasLearnedIsTriedFirst) {
       agent->tell(p, {p[3] != 3, cost_of(p)});
     }
   EXPECT_LT(best, 0.06) << "at most one step beside the optimum";
+}
+
+TEST(Knowledge, TheBestOfTheNearestTaskIsTriedFirst) {
+  const Space space = make_space();
+  std::vector<Task> tasks = make_tasks(space);
+  const std::vector<Point>& points = space.listed();
+  for (size_t t = 0; t < tasks.size(); ++t)
+    tasks[t].samples[10 * t + 7] = {space.schedule(points[10 * t + 7]), true, -5};
+  GroupNet::TrainOptions net;
+  net.steps = 5;
+  const Knowledge knowledge = train_knowledge(tasks, net);
+  AgentOptions options;
+  options.prior = std::make_shared<NetPrior>(knowledge.find("g"), Context{{"flops", 22.2}});
+  EXPECT_EQ(make_agent("actor_critic", space, options)->ask(1).at(0), points[27]) << "of flops=22";
 }
 
 TEST(Knowledge, OfCpusSaysNothingOfGpus) {

@@ -56,6 +56,30 @@ TEST(Recorded, EveryFormHoldsTheSame) {
   }
 }
 
+TEST(Recorded, TacticsKeepTheirNamesAndParameters) {
+  const RecordedSpace s =
+      read_space(written("matmul_card_64.csv",
+                         "tactic,tile,split,stash,time,outcome,registers\nmma,16,2,0,0.5,ok,40\n"
+                         "mma,32,1,0,nan,wrong,41\nnaive,32,0,0,2.5,ok,20\n"));
+  EXPECT_EQ(s.family, "matmul");
+  EXPECT_EQ(s.group, "matmul split stash tactic tile");
+  ASSERT_EQ(s.space.tactics(), 2u);
+  const auto point = s.space.point(artifact::Schedule::parse("matmul/mma split=2 tile=16"));
+  ASSERT_TRUE(point);
+  EXPECT_EQ(s.times[static_cast<size_t>(s.space.find(*point))], 0.5);
+  EXPECT_EQ(s.space.schedule(*point).str(), "matmul/mma tile=16 split=2");
+  const auto naive = s.space.point(artifact::Schedule::parse("matmul/naive tile=32"));
+  ASSERT_TRUE(naive) << "a parameter that is 0 throughout is not the tactic's";
+  EXPECT_TRUE(s.space.legal(*naive));
+  EXPECT_EQ(s.sorted, (std::vector<double>{0.5, 2.5}));
+  // Every agent finds its way through several tactics.
+  for (const std::string& agent : agent_names()) {
+    RunOptions options;
+    options.trials = 10;
+    EXPECT_EQ(run_agent(agent, s, options).best.back(), 0.5) << agent;
+  }
+}
+
 TEST(Recorded, WhatIsNoSpaceIsRefused) {
   for (const char* text : {"a,b\n1,2\n", "a,time\n1,2,3\n", "{\"results\": 5}", "{", "a,time\n1,nan\n"})
     EXPECT_THROW(read_space(written("bad.csv", text)), Error) << text;

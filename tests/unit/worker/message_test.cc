@@ -70,6 +70,7 @@ TEST(Message, AResultArrivesWhole) {
   result.measurement.time_us = 3.25;
   result.measurement.samples = 7;
   result.measurement.shared_bytes = 1 << 20;
+  result.measurement.concurrent_us = 1.5;
   result.cost.after = 2.5;
   result.failure = Code::kTimedOut;
   result.source_key = "k";
@@ -78,6 +79,7 @@ TEST(Message, AResultArrivesWhole) {
   EXPECT_TRUE(got.worker_ends);
   EXPECT_EQ(got.result.measurement.outcome, artifact::Outcome::kTimedOut);
   EXPECT_EQ(got.result.measurement.shared_bytes, 1 << 20);
+  EXPECT_EQ(got.result.measurement.concurrent_us, 1.5);
   EXPECT_EQ(write_result(got.result, true), body);
   expect_cuts_are_refused(body, read_result);
 }
