@@ -10,7 +10,7 @@ struct Standing {
   double model_share_us = 0;  // uses x best time: what the model spends on it now
   int trials = 0;
   int trials_without_gain = 0;  // since the last improvement
-  bool exhausted = false;  // ended early (flow/search.h)
+  bool exhausted = false;       // ended early (flow/search.h)
 };
 
 // Index with the largest (share of model time x predicted gain); the predicted gain halves with every
