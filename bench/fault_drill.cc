@@ -85,12 +85,14 @@ class Drill : public measure::TrialPlace {
                                        const measure::TimingOptions& timing) override {
     return runner_.compare(workload, oracle, contenders, timing);
   }
-  void prepare(const std::vector<artifact::KernelSource>& sources) override {
-    std::vector<artifact::KernelSource> some;  // a binary to be damaged must not be built anew in time
-    for (const artifact::KernelSource& source : sources)
-      if (test::fault_of(source.text) != Fault::kCorruptBinary) some.push_back(source);
-    runner_.prepare(some);
+  void prepare(const ir::Workload& workload, const std::vector<ir::Fact>& facts,
+               const std::vector<measure::Contender>& coming) override {
+    std::vector<measure::Contender> some;  // a binary to be damaged must not be built anew in time
+    for (const measure::Contender& contender : coming)
+      if (test::fault_of(contender.source.text) != Fault::kCorruptBinary) some.push_back(contender);
+    runner_.prepare(workload, facts, some);
   }
+  target::DeviceSpec probe() override { return runner_.probe(); }
   size_t lookahead() const override { return runner_.lookahead(); }
   std::string lost() const override { return runner_.lost(); }
 
@@ -137,6 +139,8 @@ int drill(const std::string& device_id, int64_t most, const worker::Limits& limi
   const auto cache = std::make_shared<jit::KernelCache>(device, folder + "/kernels");
   worker::RunnerOptions options;
   options.limits = limits;
+  // Kernels that run for ever until they get a signal must not do so ahead of their trial.
+  if (device->spec().is_cpu) options.builders = 1;
   worker::Runner runner(device, cache, options);
   auto owned = std::make_unique<Drill>(device, cache, runner);
   Drill& place = *owned;

@@ -2,10 +2,12 @@
 // choices of repeated tuning are.
 //   bench_trials [--device opencl:0] [--shape 256x256x256] [--trials 24] [--passes 2] [--repeat 0] [--budget
 //   20]
-//                [--agent greedy] [--out FILE]
+//                [--agent greedy] [--states 0] [--out FILE]
 // --passes: pairs of (in this process, in a worker) over the same schedules of a float32 product; each pass
 // builds anew. --repeat N: the product is tuned N times from cold with --budget trials each, then all that
-// was chosen is timed interleaved: regret is a choice's time over the best choice's, less one.
+// was chosen is timed interleaved: regret is a choice's time over the best choice's, less one. --states N:
+// the default and N - 1 others with warm and cold caches, after a rest, as it comes, and after a second of
+// load.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -83,14 +85,7 @@ class Bench {
   ~Bench() { std::filesystem::remove_all(folder_); }
 
   json throughput(int64_t trials, int passes) {
-    const family::Family& family = family::matmul_family();
-    const tune::Space space = tune::family_space(workload_, family, facts_, device_->spec());
-    std::vector<Schedule> schedules{family.default_schedule(workload_, facts_, device_->spec())};
-    std::set<std::string> seen{schedules[0].str()};
-    Rng rng(3);
-    for (int64_t draw = 0; static_cast<int64_t>(schedules.size()) < trials && draw < 20 * trials; ++draw)
-      if (const auto point = space.sample(rng); point && seen.insert(space.schedule(*point).str()).second)
-        schedules.push_back(space.schedule(*point));
+    const std::vector<Schedule> schedules = some_schedules(family::matmul_family(), trials);
     json all = json::array();
     double seconds[2] = {0, 0};
     for (int pass = 0; pass < passes; ++pass)
@@ -179,9 +174,54 @@ class Bench {
             {"choices", table},
             {"runs", runs}};
   }
+  json states(int64_t most) {
+    const family::Family& family = family::matmul_family();
+    const auto cache = std::make_shared<jit::KernelCache>(device_, folder_ + "/states");
+    measure::TrialRunner runner(device_,
+                                std::make_unique<worker::Runner>(device_, cache, worker::RunnerOptions{}));
+    measure::Oracle oracle(workload_, facts_);
+    json table = json::array();
+    for (const Schedule& schedule : some_schedules(family, most))
+      for (const bool cold : {false, true})
+        for (const char* load : {"burst", "as it comes", "sustained"}) try {
+            measure::TimingOptions how;
+            how.cold = cold;
+            how.min_samples = 25;
+            how.max_total_us = 200e3;
+            how.rest_us = load[0] == 'b' ? 20e3 : 0;
+            how.settle_us = load[0] == 's' ? 1e6 : 0;
+            const measure::Timing t = runner.compare(workload_, family, {schedule}, oracle, how)[0];
+            table.push_back({{"schedule", schedule.str()},
+                             {"caches", cold ? "cold" : "warm"},
+                             {"load", load},
+                             {"us", t.median_us},
+                             {"spread_us", t.spread_us},
+                             {"samples", t.samples},
+                             {"throttled_samples", t.conditions.throttled_samples},
+                             {"sm_mhz", t.conditions.sm_mhz},
+                             {"least_sm_mhz", t.conditions.least_sm_mhz},
+                             {"memory_mhz", t.conditions.memory_mhz},
+                             {"temperature_c", t.conditions.temperature_c},
+                             {"power_w", t.conditions.power_w}});
+          } catch (const Error& error) {
+            std::cerr << schedule.str() << ": " << error.what() << "\n";
+          }
+    return table;
+  }
   const target::DeviceSpec& spec() const { return device_->spec(); }
 
  private:
+  // The default, then others drawn at random, each once.
+  std::vector<Schedule> some_schedules(const family::Family& family, int64_t most) const {
+    const tune::Space space = tune::family_space(workload_, family, facts_, device_->spec());
+    std::vector<Schedule> schedules{family.default_schedule(workload_, facts_, device_->spec())};
+    std::set<std::string> seen{schedules[0].str()};
+    Rng rng(3);
+    for (int64_t draw = 0; static_cast<int64_t>(schedules.size()) < most && draw < 20 * most; ++draw)
+      if (const auto point = space.sample(rng); point && seen.insert(space.schedule(*point).str()).second)
+        schedules.push_back(space.schedule(*point));
+    return schedules;
+  }
   plan::PlannedWorkload planned(const family::Family& family) const {
     plan::PlannedWorkload p;
     p.workload = workload_;
@@ -224,12 +264,14 @@ class Bench {
     for (size_t i = 0; i < schedules.size(); ++i) {
       if (ahead > 1 && i % ahead == 0)
         runner.prepare(
-            workload_, family,
+            workload_, family, facts_,
             {schedules.begin() + static_cast<std::ptrdiff_t>(i),
              schedules.begin() + static_cast<std::ptrdiff_t>(std::min(i + 2 * ahead, schedules.size()))});
       measure::TrialOptions options;
-      options.seed = 5;  // float64 answers once a pass, as within a round of tuning
+      // Float64 answers once a round, as when tuning.
+      options.seed = 5 + 2 * static_cast<uint64_t>(static_cast<int64_t>(i) / flow::kTrialsPerRound);
       options.give_up_us = 3 * best_us;
+      options.both_caches = !device_->spec().is_cpu;  // as optimize does
       const auto r = runner.run(workload_, family, schedules[i], oracle, options);
       ++outcomes[artifact::outcome_name(r.measurement.outcome)];
       if (r.measurement.outcome == artifact::Outcome::kOk)
@@ -271,11 +313,12 @@ int main(int argc, char** argv) {
   ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
   if (const auto code = worker::serve_if_worker(argc, argv)) return *code;
   std::string device, shape = "256x256x256", trials = "24", passes = "2", repeat = "0", budget = "20",
-                      agent = "greedy", out, command = "bench_trials";
+                      agent = "greedy", states = "0", out, command = "bench_trials";
   for (int i = 1; i + 1 < argc; i += 2) {
     std::map<std::string, std::string*> flags = {
-        {"--device", &device}, {"--shape", &shape},   {"--trials", &trials}, {"--passes", &passes},
-        {"--repeat", &repeat}, {"--budget", &budget}, {"--agent", &agent},   {"--out", &out}};
+        {"--device", &device}, {"--shape", &shape},   {"--trials", &trials},
+        {"--passes", &passes}, {"--repeat", &repeat}, {"--budget", &budget},
+        {"--agent", &agent},   {"--states", &states}, {"--out", &out}};
     if (flags.count(argv[i]) == 0) {
       std::cerr << "no flag '" << argv[i] << "'; the head of bench/trials.cc names them\n";
       return 2;
@@ -305,6 +348,8 @@ int main(int argc, char** argv) {
     if (std::stoi(passes) > 0) report["throughput"] = bench.throughput(std::stoll(trials), std::stoi(passes));
     keep();
     if (std::stoi(repeat) > 0) report["noise"] = bench.noise(std::stoi(repeat), std::stoll(budget), agent);
+    keep();
+    if (std::stoi(states) > 0) report["states"] = bench.states(std::stoll(states));
     keep();
     std::cout << report.dump(1) << "\n";
   } catch (const std::exception& error) {

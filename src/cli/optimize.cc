@@ -52,6 +52,12 @@ void print_report(const flow::OptimizeReport& r) {
   for (const flow::PhaseTime& p : r.phases)
     phases += fmt::format("{}{} {:.1f} s", phases.empty() ? "" : ", ", p.phase, p.seconds);
   fmt::print("time: {}\n", phases);
+  if (r.usable_s >= 0)
+    fmt::print("usable {:.1f} s after import: by then every region had a built and checked kernel\n",
+               r.usable_s);
+  if (r.best_sustained_us > 0)
+    fmt::print("back to back: {} after a rest, {} under lasting load\n",
+               report::microseconds(r.best_burst_us), report::microseconds(r.best_sustained_us));
   for (const std::string& note : r.notes) fmt::print("note: {}\n", note);
   if (r.cancelled)
     fmt::print("stopped early: this is the best so far; run again to go on from the stored trials\n");

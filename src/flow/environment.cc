@@ -4,17 +4,30 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/hash.h"
+#include "family/kernel_text.h"
 #include "flow/search.h"
+#include "hardware/snapshot.h"
 
 namespace thrice::flow {
 namespace {
 
-// Counts changes of what a stored trial has proved: a stricter gate makes trials of an older one worthless.
-constexpr int kRecordSchema = 2;
+// Counts changes of what a stored trial has proved or what its time means: a stricter gate makes trials of an
+// older one worthless.
+constexpr int kRecordSchema = 3;
+
+// Of all kernel texts that are built in. What is made of them for one schedule has a digest of its own in
+// each trial; this one tells where to look when trials of an older version are no hits.
+std::string digest_of_templates() {
+  Hasher hasher;
+  for (const family::KernelText& text : family::kernel_texts()) hasher.add(text.path).add(text.text);
+  return hasher.hex();
+}
 
 }  // namespace
 
-std::string environment_json(const target::DeviceSpec& spec, const std::string& compiler) {
+std::string environment_json(const target::DeviceSpec& spec, const std::string& compiler,
+                             double power_limit_w) {
   return nlohmann::json{{"device", spec.key()},  // whatever is not listed below
                         {"name", spec.name},
                         {"driver", spec.driver},
@@ -29,6 +42,10 @@ std::string environment_json(const target::DeviceSpec& spec, const std::string& 
                         {"registers_per_block", spec.registers_per_block},
                         {"cublaslt", spec.cublaslt},
                         {"cudnn", spec.cudnn},
+                        {"bandwidth_gbs", spec.bandwidth_gbs},  // by memory clock and bus; 0 = not told
+                        {"f32_gflops", spec.f32_gflops},        // by the highest clock
+                        {"power_limit_w", power_limit_w},
+                        {"kernel_templates", digest_of_templates()},
                         {"compiler", compiler},
                         {"product", THRICE_VERSION},
                         {"record_schema", kRecordSchema}}
@@ -36,7 +53,12 @@ std::string environment_json(const target::DeviceSpec& spec, const std::string& 
 }
 
 std::string environment_json(backend::Device& device) {
-  return environment_json(device.spec(), device.compiler() ? device.compiler()->version() : "none");
+  double power_limit_w = hardware::kUnknown;
+  if (device.spec().api == target::Api::kCuda)
+    for (const hardware::DeviceState& state : hardware::system_source()->sample().devices)
+      if (state.id == device.spec().id) power_limit_w = state.power_limit_w;
+  return environment_json(device.spec(), device.compiler() ? device.compiler()->version() : "none",
+                          power_limit_w);
 }
 
 std::vector<FieldDifference> differing_fields(const std::string& now_text, const std::string& then_text) {

@@ -8,10 +8,12 @@
 
 namespace thrice::flow {
 
-// Device (each property that can change an answer or a time), driver, compiler, product, version of the gate.
-// JSON with sorted keys: equal texts are the same environment.
+// Device (each property that can change an answer or a time), its power limit, driver, compiler, digest of
+// the kernel templates, product, version of the gate. JSON with sorted keys: equal texts are the same
+// environment.
 std::string environment_json(backend::Device& device);
-std::string environment_json(const target::DeviceSpec& spec, const std::string& compiler);
+std::string environment_json(const target::DeviceSpec& spec, const std::string& compiler,
+                             double power_limit_w = -1);
 
 struct FieldDifference {
   std::string field, now, then;  // values as JSON; "absent" where one side lacks the field

@@ -18,7 +18,6 @@
 #include "ir/check.h"
 #include "ir/region_name.h"
 #include "library/memory.h"
-#include "measure/probe.h"
 #include "transform/transform.h"
 #include "tune/agent.h"
 #include "worker/runner.h"
@@ -221,6 +220,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
 
   auto graph = std::make_shared<ir::Graph>(
       phases.run("import", [&] { return frontend::import_model(request.model_path, request.import); }));
+  const double imported_us = monotonic_us();
   phases.run("transform", [&] { return transform::run_transforms(*graph, {}); });
   stop_if_cancelled();
   const ir::Bindings bindings = request.bindings ? request.bindings(*graph) : ir::Bindings{};
@@ -230,7 +230,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   options.allow_slow = request.import.allow_slow;
   options.bindings = bindings;
   options.planner = "original";
-  const plan::PlanResult original =
+  plan::PlanResult original =
       phases.run("plan", [&] { return plan::make_plan(*graph, device->spec(), options); });
   options.planner = settings.planner;
   plan::PlanResult planned =
@@ -270,11 +270,26 @@ OptimizeReport optimize(const OptimizeRequest& request) {
         device,    &runner,     store.get(), store->put_environment(environment_json(*device)),
         &settings, &listener,   &results,    &report.trials,
         &guard,    record.get()};
+    double model_bytes = 0;
+    for (const auto& [hash, work] : planned.workloads)
+      model_bytes += operand_bytes(work) * static_cast<double>(work.uses.size());
+    context.timing = timing_policy(settings, device->spec(), model_bytes);
+    if (!context.timing.sentence.empty()) report.notes.push_back(context.timing.sentence);
     const double deadline_us = monotonic_us() + settings.budget_s * 1e6;
-    spec = phases.run("probe", [&] { return measure::probe_peaks(*device, *cache); });
+    phases.run("probe", [&] {
+      try {
+        spec = runner.probe();
+      } catch (const Error& error) {  // shares of light are then not shown, and nothing is too fast
+        report.notes.push_back(fmt::format("the device's peaks are not known: {}", error.what()));
+      }
+      return 0;
+    });
     context.peaks = &spec;
     phases.run("build and check",
                [&] { return measure_defaults(context, planned.workloads, "build and check"), 0; });
+    report.usable_s = (monotonic_us() - imported_us) * 1e-6;
+    for (const auto& [hash, tuned] : results)
+      if (!tuned.note.empty()) report.notes.push_back(tuned.note);
     if (request.tune && !listener.stop())
       phases.run("tune", [&] { return tune(context, planned.workloads, deadline_us), 0; });
     for (const auto& [hash, tuned] : results) {
@@ -287,6 +302,11 @@ OptimizeReport optimize(const OptimizeRequest& request) {
         report.explored.begin(), report.explored.end(),
         [](const Explored& a, const Explored& b) { return a.attempts.size() > b.attempts.size(); });
     set_schedules(planned.plan, results);
+    // What failed as a default is no part of the original either.
+    std::map<std::string, Tuned> replaced;
+    for (const auto& [hash, tuned] : results)
+      if (!tuned.note.empty()) replaced[hash].schedule = tuned.default_schedule;
+    set_schedules(original.plan, replaced);
     for (const std::string& note : guard.notes()) report.notes.push_back(note);
     for (const std::string& note : runner.place().notes()) report.notes.push_back(note);
 
@@ -337,6 +357,11 @@ OptimizeReport optimize(const OptimizeRequest& request) {
       report.best_spread_us = times[1].spread_us;
       report.speedup = report.original_us / report.best_us;
       report.throughput_per_s = 1e6 / report.best_us;
+      if (!spec.is_cpu) {
+        const LoadTimes loads = time_loads(*device, *best, bindings, settings.seed);
+        report.best_burst_us = loads.burst.median_us;
+        report.best_sustained_us = loads.sustained.median_us;
+      }
       const auto original_steps = timed_steps(original.plan, step_times(plain, bindings, settings.seed));
       report_regions(original_steps, planned.plan, step_times(*best, bindings, settings.seed), known, results,
                      *graph, spec, report);

@@ -57,6 +57,9 @@ struct OptimizeReport {
   int64_t trials = 0;
   double original_us = -1, best_us = -1, speedup = -1, throughput_per_s = -1;
   double original_spread_us = -1, best_spread_us = -1;
+  // Cards: after a rest, and after a second of work without pause; back to back, without waiting for answers.
+  double best_burst_us = -1, best_sustained_us = -1;
+  double usable_s = -1;  // from the end of import until each region had a built and checked kernel
   double max_error = -1, error_limit = -1;
   bool verified = false, cancelled = false;
   int64_t peak_bytes = -1, original_peak_bytes = -1, constant_bytes = -1, arena_lower_bound = -1;

@@ -18,6 +18,9 @@ std::string OptimizeReport::to_json() const {
   put(j, "original_spread_us", original_spread_us);
   put(j, "best_us", best_us);
   put(j, "best_spread_us", best_spread_us);
+  put(j, "best_burst_us", best_burst_us);
+  put(j, "best_sustained_us", best_sustained_us);
+  put(j, "usable_s", usable_s);
   put(j, "speedup", speedup);
   put(j, "throughput_per_s", throughput_per_s);
   put(j, "max_error", max_error);

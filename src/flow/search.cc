@@ -167,9 +167,10 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
       work.standing.exhausted = true;
       continue;
     }
-    if (work.first.empty()) {
-      const size_t ahead = std::max<size_t>(1, source.lookahead());
-      for (const tune::Point& point : work.agent->ask(static_cast<int>(ahead)))
+    // Builders should not wait for the runner, nor it for them: more is asked for before the last is tried.
+    const size_t ahead = std::max<size_t>(1, source.lookahead());
+    if (work.first.empty() || work.first.size() <= ahead / 2) {
+      for (const tune::Point& point : work.agent->ask(static_cast<int>(ahead - work.first.size())))
         work.first.push_back(work.space->schedule(point));
       if (ahead > 1) source.prepare(place, {work.first.begin(), work.first.end()});
     }

@@ -30,6 +30,8 @@ struct Attempt {
 struct Tuned {
   artifact::Schedule schedule;
   artifact::Measurement best, by_default;
+  artifact::Schedule default_schedule;  // rule-chosen, or what took its place
+  std::string note;                     // why something took its place; "" = nothing did
   int64_t trials = 0;
   // Why it got as many: its share of the model's time when tuning began, and trials since its last gain.
   double share_at_start = -1;

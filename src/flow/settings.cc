@@ -5,6 +5,7 @@
 #include <thrice/status.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -43,6 +44,12 @@ bool yes_or_no(const std::string& text) {
   throw Error(Code::kInvalidArgument, fmt::format("'{}' is neither true nor false", text));
 }
 
+std::string one_of(const std::string& text, const std::vector<std::string>& words) {
+  if (std::find(words.begin(), words.end(), text) == words.end())
+    throw Error(Code::kInvalidArgument, fmt::format("'{}' is none of {}", text, fmt::join(words, ", ")));
+  return text;
+}
+
 // Full path of a key -> what it sets. The one list of the keys that exist; docs/settings.md explains them.
 const std::map<std::string, Setter>& setters() {
   static const std::map<std::string, Setter> kSetters = {
@@ -71,6 +78,14 @@ const std::map<std::string, Setter>& setters() {
       {"device", [](auto& t, Settings& s) { s.device = t; }},
       {"cache_folder", [](auto& t, Settings& s) { s.cache_folder = t; }},
       {"store_path", [](auto& t, Settings& s) { s.store_path = t; }},
+      {"timing.caches",
+       [](auto& t, Settings& s) {
+         s.caches = one_of(t, {"auto", "warm", "cold"});
+       }},
+      {"timing.load",
+       [](auto& t, Settings& s) {
+         s.load = one_of(t, {"sustained", "burst"});
+       }},
       {"log_level", [](auto& t, Settings& s) { s.log_level = t; }},
   };
   return kSetters;

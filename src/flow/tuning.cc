@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <set>
 
 #include "base/clock.h"
 #include "flow/agent_train.h"
+#include "flow/confirm.h"
 #include "flow/environment.h"
 #include "library/extract.h"
 #include "library/memory.h"
@@ -36,7 +38,29 @@ std::string shape_key(const PlannedWorkload& planned) {
   return key;
 }
 
+artifact::TuningRecord record_of(const TuningContext& c, const PlannedWorkload& planned,
+                                 const Schedule& schedule) {
+  artifact::TuningRecord record;
+  record.workload = planned.workload.hash;
+  record.shape = shape_key(planned);
+  record.environment = c.environment;
+  record.schedule = schedule;
+  record.unix_time = unix_time();
+  try {
+    record.source_key = c.runner->generate(planned.workload, *planned.family, schedule).key;
+  } catch (const Error&) {
+    // the trial will say why there is no text
+  }
+  return record;
+}
+
 namespace {
+
+// A trial that was made with another text of the kernel (a changed template) proves nothing of this one.
+bool is_of_this_text(const TuningContext& c, const PlannedWorkload& planned,
+                     const artifact::TuningRecord& record) {
+  return record.source_key == record_of(c, planned, record.schedule).source_key;
+}
 
 // Float64 answers are large: only the workloads touched last keep theirs.
 class Oracles {
@@ -58,24 +82,13 @@ class Oracles {
   std::deque<std::pair<std::string, std::unique_ptr<measure::Oracle>>> kept_;
 };
 
-artifact::TuningRecord record_of(const TuningContext& c, const PlannedWorkload& planned,
-                                 const Schedule& schedule) {
-  artifact::TuningRecord record;
-  record.workload = planned.workload.hash;
-  record.shape = shape_key(planned);
-  record.environment = c.environment;
-  record.schedule = schedule;
-  record.unix_time = unix_time();
-  return record;
-}
-
 measure::TrialResult run_trial(const TuningContext& c, const PlannedWorkload& planned,
-                               const Schedule& schedule, Oracles& oracles, double give_up_us) {
+                               const Schedule& schedule, Oracles& oracles, double give_up_us, int64_t round) {
   measure::TrialOptions options;
-  // Float64 answers are computed once a round; integers take the next seed too.
-  constexpr uint64_t kRound = 16;
-  options.seed = c.settings->seed + 2 * (static_cast<uint64_t>(*c.trials) / kRound);
+  options.seed = c.settings->seed + 2 * static_cast<uint64_t>(round);  // integers take the next one too
   options.give_up_us = give_up_us;
+  options.timing.cold = c.timing.cold;
+  options.both_caches = c.timing.both;
   constexpr double kNearBest = 1.2 / 3;  // give_up_us is three times the best
   options.concurrent_below_us =
       give_up_us > 0 ? kNearBest * give_up_us : std::numeric_limits<double>::infinity();
@@ -90,38 +103,12 @@ measure::TrialResult run_trial(const TuningContext& c, const PlannedWorkload& pl
   }
   ++*c.trials;
   record.measurement = trial.measurement;
-  record.source_key = trial.source_key;
   if (c.store) c.store->finish(begun, record);
   if (c.record)
     c.record->add({planned.workload.hash, shape_key(planned), planned.uses.front(),
                    static_cast<int64_t>(planned.uses.size()), schedule == planned.schedule, schedule,
                    trial.measurement});
   return trial;
-}
-
-// Of operands and results.
-double operand_bytes(const PlannedWorkload& planned) {
-  const ir::Graph& graph = planned.workload.graph;
-  const std::vector<ir::Fact> facts = ir::bind(graph, planned.facts);
-  double bytes = 0;
-  for (const auto* ids : {&graph.inputs, &graph.outputs})
-    for (const ir::ValueId id : *ids) {
-      const ir::Type& type = facts[static_cast<size_t>(id)].type;
-      double elements = 1;
-      for (const ir::Dim& extent : type.shape) elements *= static_cast<double>(extent.value());
-      bytes += elements * static_cast<double>(dtype_bytes(type.dtype));
-    }
-  return bytes;
-}
-
-// The least time that peaks allow; 0 where they are unknown. What fits into the cache is not bound by memory.
-double light_us(const PlannedWorkload& planned, const target::DeviceSpec& spec) {
-  if (!(spec.bandwidth_gbs > 0) || !(spec.f32_gflops > 0)) return 0;
-  const family::Work work = family::count_work(planned.workload, planned.facts);
-  const bool is_product = planned.family->name() == "matmul" || planned.family->name() == "conv";
-  const double arithmetic = work.flops / ((is_product ? spec.product_gflops() : spec.f32_gflops) * 1e3);
-  const bool from_memory = work.bytes > static_cast<double>(spec.l2_bytes);
-  return std::max(arithmetic, from_memory ? work.bytes / (spec.bandwidth_gbs * 1e3) : 0);
 }
 
 // Device memory of a trial: operands, results and scratch, twice, since a promising candidate meets the best
@@ -166,7 +153,8 @@ class DeviceTrials : public TrialSource {
   }
   Measurement measure(size_t work, const Schedule& schedule, double give_up_us) override {
     try {
-      return run_trial(c_, *works_[work], schedule, oracles_, give_up_us).measurement;
+      const int64_t round = 1 + made_[work]++ / kTrialsPerRound;  // 0: of the default
+      return run_trial(c_, *works_[work], schedule, oracles_, give_up_us, round).measurement;
     } catch (const Error& error) {
       if (c_.runner->place().lost().empty()) throw;
       Measurement not_made;  // no record: the candidate is not to blame
@@ -176,14 +164,18 @@ class DeviceTrials : public TrialSource {
   }
   size_t lookahead() const override { return c_.runner->place().lookahead(); }
   void prepare(size_t work, const std::vector<Schedule>& schedules) override {
-    c_.runner->prepare(works_[work]->workload, *works_[work]->family, schedules);
+    c_.runner->prepare(works_[work]->workload, *works_[work]->family, works_[work]->facts, schedules);
   }
   std::array<measure::Timing, 2> duel(size_t work, const Schedule& best,
                                       const Schedule& challenger) override {
     const PlannedWorkload& planned = *works_[work];
     try {
-      const auto timings =
-          c_.runner->compare(planned.workload, *planned.family, {best, challenger}, oracles_.of(planned), {});
+      measure::TimingOptions timing;
+      timing.cold = c_.timing.cold;
+      timing.settle_us = c_.timing.settle_us;
+      timing.rest_us = c_.timing.rest_us;
+      const auto timings = c_.runner->compare(planned.workload, *planned.family, {best, challenger},
+                                              oracles_.of(planned), timing);
       return {timings[0], timings[1]};
     } catch (const Error& error) {
       if (error.code() == Code::kCancelled) throw;
@@ -204,8 +196,88 @@ class DeviceTrials : public TrialSource {
   std::vector<const PlannedWorkload*> works_;
   std::vector<library::Entry> entries_;  // of works_
   double deadline_us_;
+  std::map<size_t, int64_t> made_;  // trials by workload
   Oracles oracles_;
 };
+
+}  // namespace
+
+namespace {
+
+// A trial was made for the state of the caches that its model asked for; where it knows the other, that is
+// what counts for a model that asks for it.
+double asked_time_us(const TuningContext& c, const Measurement& m) {
+  const double us = c.timing.cold ? m.cold_us : m.warm_us;
+  return us > 0 ? us : m.time_us;
+}
+
+// What is stored of one workload at its shape in this environment, and was made with today's texts.
+struct Known {
+  std::vector<artifact::TuningRecord> verified;
+  std::set<std::string> failed;  // schedules with a failed trial, duel or full gate: no winners
+  std::string default_failed;    // why the full gate refused the rule-chosen schedule; "" = it did not
+};
+Known known_of(const TuningContext& c, const PlannedWorkload& planned) {
+  Known known;
+  if (!c.store) return known;
+  const std::string shape = shape_key(planned);
+  for (artifact::TuningRecord& r : c.store->records(planned.workload.hash, c.environment)) {
+    if (r.shape != shape || !is_of_this_text(c, planned, r)) continue;
+    if (r.measurement.outcome != Outcome::kOk) known.failed.insert(r.schedule.str());
+    if (r.schedule == planned.schedule && r.measurement.message.rfind(kFailsFullGate, 0) == 0)
+      known.default_failed = r.measurement.message;
+    r.measurement.time_us = asked_time_us(c, r.measurement);
+    if (is_verified(r.measurement) && r.measurement.time_us > 0) known.verified.push_back(std::move(r));
+  }
+  std::erase_if(known.verified, [&](const artifact::TuningRecord& r) {
+    // A default whose trial was cut short (kill -9) is no failure of its own.
+    const bool is_default = r.schedule == planned.schedule && known.default_failed.empty();
+    return !is_default && known.failed.count(r.schedule.str()) != 0;
+  });
+  return known;
+}
+
+// The rule-chosen schedule, or the first of its stand-ins that passes; throws what failed the former where
+// none does.
+void measure_default(const TuningContext& c, const PlannedWorkload& planned, const Known& known,
+                     Oracles& oracles, Tuned& tuned) {
+  std::string why = known.default_failed;
+  Code code = Code::kWrongResult;
+  if (why.empty()) {
+    for (const artifact::TuningRecord& r : known.verified)
+      if (r.schedule == planned.schedule) tuned.by_default = r.measurement;
+    if (is_verified(tuned.by_default)) return;
+    measure::TrialResult trial = run_trial(c, planned, planned.schedule, oracles, 0, 0);
+    // A read beyond a buffer that reaches no result is a fault of ours, but no reason to give no release.
+    if (trial.measurement.outcome == Outcome::kLaunchFailed && c.runner->drop_fences())
+      trial = run_trial(c, planned, planned.schedule, oracles, 0, 0);
+    tuned.by_default = trial.measurement;
+    ++tuned.trials;
+    if (tuned.by_default.outcome == Outcome::kOk) return;
+    why = fmt::format("{}: {}", outcome_name(tuned.by_default.outcome), tuned.by_default.message);
+    code = trial.failure;
+  }
+  for (const Schedule& schedule : stand_ins(planned, c.device->spec(), planned.schedule)) {
+    if (!c.runner->place().lost().empty() || c.listener->stop()) break;
+    if (known.failed.count(schedule.str())) continue;
+    const auto stored = std::find_if(known.verified.begin(), known.verified.end(),
+                                     [&](const auto& r) { return r.schedule == schedule; });
+    if (stored != known.verified.end()) {
+      tuned.by_default = stored->measurement;
+    } else {
+      tuned.by_default = run_trial(c, planned, schedule, oracles, 0, 0).measurement;
+      ++tuned.trials;
+    }
+    if (tuned.by_default.outcome != Outcome::kOk) continue;
+    tuned.default_schedule = schedule;
+    tuned.note = fmt::format("{}: the rule-chosen '{}' failed ({}); '{}' takes its place",
+                             planned.uses.front(), planned.schedule.str(), why, schedule.str());
+    return;
+  }
+  throw Error(code,
+              fmt::format("default schedule '{}' of region '{}' failed ({}), and no other tactic passes",
+                          planned.schedule.str(), planned.uses.front(), why));
+}
 
 }  // namespace
 
@@ -214,47 +286,27 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
   Oracles oracles;
   int64_t done = 0;
   for (const auto& [hash, planned] : workloads)
-    if (!c.results->count(hash)) c.runner->prepare(planned.workload, *planned.family, {planned.schedule});
+    if (!c.results->count(hash))
+      c.runner->prepare(planned.workload, *planned.family, planned.facts, {planned.schedule});
   for (const auto& [hash, planned] : workloads) {
     if (c.listener->stop()) return;
     c.listener->tell({phase, planned.uses.front(), done++, static_cast<int64_t>(workloads.size()), 0, -1});
     if (c.results->count(hash)) continue;
+    if (c.guard && !c.guard->wait_until_cool(*c.listener,
+                                             {phase, "", done, static_cast<int64_t>(workloads.size()), 0, -1},
+                                             std::numeric_limits<double>::infinity()))
+      return;
     Tuned tuned;
-    tuned.schedule = planned.schedule;
-    const std::string shape = shape_key(planned);
-    std::optional<artifact::TuningRecord> known_default;
-    std::vector<artifact::TuningRecord> known;
-    if (c.store)
-      for (artifact::TuningRecord& r : c.store->records(hash, c.environment)) {
-        if (r.shape != shape || !is_verified(r.measurement) || !(r.measurement.time_us > 0)) continue;
-        if (r.schedule == planned.schedule) known_default = r;
-        known.push_back(std::move(r));
-      }
-    if (known_default) {
-      tuned.by_default = known_default->measurement;
-    } else {
-      if (c.guard && !c.guard->wait_until_cool(
-                         *c.listener, {phase, "", done, static_cast<int64_t>(workloads.size()), 0, -1},
-                         std::numeric_limits<double>::infinity()))
-        return;
-      measure::TrialResult trial = run_trial(c, planned, planned.schedule, oracles, 0);
-      // A read beyond a buffer that reaches no result is a fault of ours, but no reason to give no release.
-      if (trial.measurement.outcome == Outcome::kLaunchFailed && c.runner->drop_fences())
-        trial = run_trial(c, planned, planned.schedule, oracles, 0);
-      tuned.by_default = trial.measurement;
-      ++tuned.trials;
-      if (tuned.by_default.outcome != Outcome::kOk)
-        throw Error(trial.failure,
-                    fmt::format("default schedule '{}' of region '{}' failed ({}): {}",
-                                planned.schedule.str(), planned.uses.front(),
-                                outcome_name(tuned.by_default.outcome), tuned.by_default.message));
-    }
+    tuned.schedule = tuned.default_schedule = planned.schedule;
+    const Known known = known_of(c, planned);
+    measure_default(c, planned, known, oracles, tuned);
+    tuned.schedule = tuned.default_schedule;
     tuned.best = tuned.by_default;
     // A stored winner is legal only where this version's family still says so; it is taken without a trial
     // because its record was verified in this very environment. Weights may be others than when it was made.
     const Reward reward(c.settings->agent_config.reward_weights, operand_bytes(planned), tuned.by_default);
     double best_cost = reward.cost(tuned.by_default) - 0.01 * reward.time_weight();
-    for (const artifact::TuningRecord& r : known) {
+    for (const artifact::TuningRecord& r : known.verified) {
       const double cost = reward.cost(r.measurement);
       if (!(cost < best_cost) || r.measurement.time_us > tuned.by_default.time_us) continue;
       if (planned.family->illegal(planned.workload, r.schedule, c.device->spec())) continue;
@@ -268,6 +320,7 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
 
 void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads,
           double deadline_us) {
+  constexpr size_t kOlderTried = 3;
   std::vector<Searched> works;
   std::vector<const PlannedWorkload*> planned_works;
   std::optional<library::Memory> memory;
@@ -293,14 +346,30 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
     if (c.store)
       c.store->put_workload_facts(hash, shape_key(planned), c.environment, tune::context_text(facts));
     work.agent = tune::make_agent(c.settings->agent, *work.space, options);
-    tell(work, planned.schedule, it->second.by_default);
-    if (!(it->second.schedule == planned.schedule)) tell(work, it->second.schedule, it->second.best);
+    tell(work, it->second.default_schedule, it->second.by_default);
+    if (!(it->second.schedule == it->second.default_schedule))
+      tell(work, it->second.schedule, it->second.best);
     if (!c.store) continue;
     const std::string shape = shape_key(planned);
-    std::vector<Schedule> known{planned.schedule};
-    for (const artifact::TuningRecord& r : c.store->records(hash, c.environment))
+    std::vector<Schedule> known{planned.schedule, it->second.default_schedule};
+    std::vector<artifact::TuningRecord> older;
+    for (artifact::TuningRecord& r : c.store->records(hash, c.environment))
       if (r.shape == shape) {
-        tell(work, r.schedule, r.measurement);
+        const bool is_of_today = is_of_this_text(c, planned, r);
+        r.measurement.time_us = asked_time_us(c, r.measurement);
+        if (is_of_today) tell(work, r.schedule, r.measurement);
+        if (is_of_today || r.source_key.empty()) known.push_back(r.schedule);
+        if (!is_of_today) older.push_back(std::move(r));
+      }
+    // Made with another text of their kernel: worth a trial, the fastest first.
+    std::stable_sort(older.begin(), older.end(), [](const auto& a, const auto& b) {
+      return a.measurement.time_us < b.measurement.time_us;
+    });
+    for (const artifact::TuningRecord& r : older)
+      if (const auto point = work.space->point(r.schedule);
+          is_verified(r.measurement) && work.first.size() < kOlderTried && point &&
+          work.space->legal(*point) && std::find(known.begin(), known.end(), r.schedule) == known.end()) {
+        work.first.push_back(r.schedule);
         known.push_back(r.schedule);
       }
     for (const Schedule& warm : warm_starts(*c.store, hash, shape, c.environment))
@@ -316,40 +385,6 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
   }
   DeviceTrials source(c, std::move(planned_works), deadline_us);
   search(works, source, {c.trials, c.settings->max_trials, deadline_us}, *c.listener);
-}
-
-void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads,
-             std::vector<std::string>& notes) {
-  Oracles oracles;
-  int64_t done = 0;
-  for (const auto& [hash, planned] : workloads) {
-    const auto it = c.results->find(hash);
-    if (it == c.results->end()) continue;
-    Tuned& tuned = it->second;
-    c.listener->tell({"verify", planned.uses.front(), done++, static_cast<int64_t>(workloads.size()), 0, -1});
-    for (const bool is_fallback : {false, true}) {
-      measure::TrialOptions options;
-      options.gate = measure::Gate::kFull;
-      options.seed = c.settings->seed + 7919;  // seeds that no screening used
-      options.timing = {0, 1, 0};              // judged here, timed elsewhere
-      const Measurement m =
-          c.runner->run(planned.workload, *planned.family, tuned.schedule, oracles.of(planned), options)
-              .measurement;
-      if (m.outcome == Outcome::kOk) {
-        tuned.best.error = m.error;
-        tuned.best.error_limit = m.error_limit;
-        break;
-      }
-      if (is_fallback || tuned.schedule == planned.schedule)
-        throw Error(Code::kWrongResult,
-                    fmt::format("default schedule '{}' of region '{}' fails the full gate: {}",
-                                planned.schedule.str(), planned.uses.front(), m.message));
-      notes.push_back(fmt::format("{}: '{}' passed screening but not the full gate ({}); the default is used",
-                                  planned.uses.front(), tuned.schedule.str(), m.message));
-      tuned.schedule = planned.schedule;
-      tuned.best = tuned.by_default;
-    }
-  }
 }
 
 }  // namespace thrice::flow

@@ -15,6 +15,19 @@
 
 namespace thrice::flow {
 
+// How candidates are timed: as the model will run (timing_policy).
+struct TimingPolicy {
+  bool cold = false;     // caches; chosen by this time
+  bool both = false;     // the other state of the caches is timed too and kept with the trial
+  double settle_us = 0;  // before a duel: busy until clocks are those of sustained load
+  double rest_us = 0;    // before each sample of a duel: clocks have recovered
+  std::string sentence;  // what was chosen and why; "" where there is nothing to say
+};
+// `model_bytes`: what the model moves between two executions of one region; more than the L2 cache holds
+// means that a region finds its operands driven out. CPUs: warm and as it comes, unless the settings say
+// otherwise.
+TimingPolicy timing_policy(const Settings& settings, const target::DeviceSpec& device, double model_bytes);
+
 struct TuningContext {
   backend::DevicePtr device;
   measure::TrialRunner* runner = nullptr;
@@ -28,11 +41,16 @@ struct TuningContext {
   DeviceGuard* guard = nullptr;               // limits of temperature and memory; may be null
   store::TrialLog* record = nullptr;          // where each trial is written besides the store; may be null
   const target::DeviceSpec* peaks = nullptr;  // the device's, with peaks; null: as the device says
+  TimingPolicy timing = {};
 };
 
+constexpr int64_t kTrialsPerRound = 16;  // of a workload, on the same random inputs: their float64 answers
+                                         // are computed once; the next round has others
+
 // Measures each workload's default (from the store where a verified record of this environment and shape
-// exists). Wrong defaults are reported as kWrongResult: a default must be right. Where the device stays too
-// hot the rest is left unmeasured.
+// exists). A rule-chosen schedule that fails is replaced by the first that passes of the family's other
+// tactics (stand_ins), and Tuned::note says so; where none does, what failed it is thrown. Where the device
+// stays too hot the rest is left unmeasured.
 void measure_defaults(const TuningContext& context,
                       const std::map<std::string, plan::PlannedWorkload>& workloads,
                       const std::string& phase);
@@ -44,9 +62,24 @@ void tune(const TuningContext& context, const std::map<std::string, plan::Planne
           double deadline_us);
 
 // The full gate (all kinds of input, hidden seeds) for every schedule that will be deployed; one that fails
-// it is replaced by the default, with a note. Throws kWrongResult where a default fails.
+// it is kept as failed and replaced, with a note: by the default, else by what was fastest of this run's
+// other trials, else by a stand-in, each through the same gate. Throws kWrongResult where none passes.
 void confirm(const TuningContext& context, const std::map<std::string, plan::PlannedWorkload>& workloads,
              std::vector<std::string>& notes);
+
+// In place of `failed`: each other tactic's first configuration in the family's order, then others of the
+// same tactic. Legal ones, a handful.
+std::vector<artifact::Schedule> stand_ins(const plan::PlannedWorkload& planned,
+                                          const target::DeviceSpec& device, const artifact::Schedule& failed);
+
+// Bytes of a workload's operands and results.
+double operand_bytes(const plan::PlannedWorkload& planned);
+// The least time that peaks allow; 0 where they are unknown. What fits into the cache is not bound by memory.
+double light_us(const plan::PlannedWorkload& planned, const target::DeviceSpec& spec);
+
+// The key of a trial: all but its measurement. The text's digest is empty where no text can be made.
+artifact::TuningRecord record_of(const TuningContext& context, const plan::PlannedWorkload& planned,
+                                 const artifact::Schedule& schedule);
 
 // "s0=1 s1=320": the symbols of a workload at its facts; key of records.
 std::string shape_key(const plan::PlannedWorkload& workload);

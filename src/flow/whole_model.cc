@@ -164,6 +164,25 @@ std::vector<measure::Timing> time_models(backend::Device& device, exec::Executor
                                    options);
 }
 
+LoadTimes time_loads(backend::Device& device, exec::Executor& executor, const ir::Bindings& bindings,
+                     uint64_t seed) {
+  const std::vector<ir::Tensor> inputs =
+      ir::make_inputs(*executor.code().graph, bindings, ir::InputKind::kUniform, seed);
+  const auto operands = on_device(executor, inputs);
+  const measure::Timed timed([&] { executor.run(operands); });
+  measure::TimingOptions options;
+  options.min_batch_us = 2000;
+  options.min_samples = 9;
+  options.max_total_us = 300e3;
+  LoadTimes times;
+  options.rest_us = 30e3;
+  times.burst = measure::time_one(device, executor.stream(), timed, options);
+  options.rest_us = 0;
+  options.settle_us = 1e6;
+  times.sustained = measure::time_one(device, executor.stream(), timed, options);
+  return times;
+}
+
 std::vector<std::vector<double>> step_times(exec::Executor& executor, const ir::Bindings& bindings,
                                             uint64_t seed) {
   constexpr int kRuns = 5;

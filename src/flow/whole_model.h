@@ -29,6 +29,13 @@ ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir:
 std::vector<measure::Timing> time_models(backend::Device& device, exec::Executor& original,
                                          exec::Executor& best, const ir::Bindings& bindings, uint64_t seed);
 
+// One execution of several enqueued back to back, at the clocks after a rest and at those of lasting load.
+struct LoadTimes {
+  measure::Timing burst, sustained;
+};
+LoadTimes time_loads(backend::Device& device, exec::Executor& executor, const ir::Bindings& bindings,
+                     uint64_t seed);
+
 // Time of every step of one execution, by (segment, step): medians of a few runs.
 std::vector<std::vector<double>> step_times(exec::Executor& executor, const ir::Bindings& bindings,
                                             uint64_t seed);

@@ -57,6 +57,7 @@ struct Functions {
   Result (*DeviceGetTemperature)(Handle, unsigned, unsigned*) = nullptr;
   Result (*DeviceGetClockInfo)(Handle, unsigned, unsigned*) = nullptr;
   Result (*DeviceGetPowerUsage)(Handle, unsigned*) = nullptr;
+  Result (*DeviceGetEnforcedPowerLimit)(Handle, unsigned*) = nullptr;
   Result (*DeviceGetUtilizationRates)(Handle, Utilization*) = nullptr;
   Result (*DeviceGetMemoryInfo)(Handle, Memory*) = nullptr;
   Result (*DeviceGetCurrentClocksThrottleReasons)(Handle, unsigned long long*) = nullptr;
@@ -172,6 +173,8 @@ class LoadedNvml : public Nvml {
       s.memory_clock_mhz = value;
     if (f_.DeviceGetPowerUsage && f_.DeviceGetPowerUsage(device, &value) == kSuccess)
       s.power_w = value * 1e-3;
+    if (f_.DeviceGetEnforcedPowerLimit && f_.DeviceGetEnforcedPowerLimit(device, &value) == kSuccess)
+      s.power_limit_w = value * 1e-3;
     Utilization used{};
     if (f_.DeviceGetUtilizationRates && f_.DeviceGetUtilizationRates(device, &used) == kSuccess) {
       s.busy = used.gpu * 0.01;
@@ -235,6 +238,7 @@ std::unique_ptr<Nvml> Nvml::open(std::string* reason, const std::string& path) {
   THRICE_NVML_FIND(DeviceGetTemperature);
   THRICE_NVML_FIND(DeviceGetClockInfo);
   THRICE_NVML_FIND(DeviceGetPowerUsage);
+  THRICE_NVML_FIND(DeviceGetEnforcedPowerLimit);
   THRICE_NVML_FIND(DeviceGetUtilizationRates);
   THRICE_NVML_FIND(DeviceGetMemoryInfo);
   THRICE_NVML_FIND(DeviceGetCurrentClocksThrottleReasons);

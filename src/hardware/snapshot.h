@@ -31,7 +31,7 @@ struct DeviceState {
   std::string uuid;
   std::string problem;  // "" = none; why nothing could be read, e.g. a card that fell off the bus
   double sm_clock_mhz = kUnknown, memory_clock_mhz = kUnknown;
-  double temperature_c = kUnknown, power_w = kUnknown;
+  double temperature_c = kUnknown, power_w = kUnknown, power_limit_w = kUnknown;
   double busy = kUnknown;  // 0..1: some kernel ran in this share of the driver's window; not use of the SMs
   double memory_busy = kUnknown;  // 0..1: device memory was read or written in this share of that window
   double sm_use = kUnknown;  // 0..1: mean share of the SMs at work since the sample before, by the counters

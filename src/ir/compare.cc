@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/evaluate_threads.h"
+
 namespace thrice::ir {
 namespace {
 
@@ -81,6 +83,88 @@ Comparison compare_strings(const std::vector<std::string>& result,
   return c;
 }
 
+constexpr int64_t kPart = 1 << 16;
+
+// Elements of a float result and its reference as doubles.
+class Elements {
+ public:
+  Elements(const Tensor& result, const Array& reference) : dtype_(result.dtype()), reference_(reference.f) {
+    if (dtype_ == DType::kF32)
+      floats_ = reinterpret_cast<const float*>(result.data());
+    else
+      values_ = to_array(result);
+  }
+  double value(int64_t i) const { return floats_ ? double{floats_[i]} : values_->f[static_cast<size_t>(i)]; }
+  double reference(int64_t i) const { return reference_[static_cast<size_t>(i)]; }
+  double rounded_reference(int64_t i) const {
+    return floats_ ? double{static_cast<float>(reference(i))} : round_to(dtype_, reference(i));
+  }
+  bool left_out(int64_t i) const { return !std::isfinite(rounded_reference(i)); }
+
+ private:
+  const DType dtype_;
+  const std::vector<double>& reference_;
+  const float* floats_ = nullptr;  // f32: as they lie there
+  ArrayPtr values_;                // others
+};
+
+// What a part of the elements says.
+struct Seen {
+  int64_t compared = 0, worst = -1, wrong_class = -1, out_of_bound = -1;
+  double largest = 0, deviation = -1;
+  void join(const Seen& later) {
+    compared += later.compared;
+    if (wrong_class < 0) wrong_class = later.wrong_class;
+    if (out_of_bound < 0) out_of_bound = later.out_of_bound;
+    largest = std::max(largest, later.largest);
+    if (later.deviation > deviation) {
+      deviation = later.deviation;
+      worst = later.worst;
+    }
+  }
+};
+
+Seen look(const Elements& elements, int64_t begin, int64_t end, const std::vector<double>* element_bound) {
+  Seen seen;
+  for (int64_t i = begin; i < end; ++i) {
+    const double y = elements.value(i);
+    if (elements.left_out(i)) {
+      if (!same_class(y, elements.rounded_reference(i)) && seen.wrong_class < 0) seen.wrong_class = i;
+      continue;
+    }
+    const double r = elements.reference(i);
+    ++seen.compared;
+    seen.largest = std::max(seen.largest, std::fabs(r));
+    if (!std::isfinite(y)) {
+      if (seen.wrong_class < 0) seen.wrong_class = i;
+      continue;
+    }
+    const double d = std::fabs(y - r);
+    if (d > seen.deviation) {
+      seen.deviation = d;
+      seen.worst = i;
+    }
+    if (element_bound != nullptr && !(d <= (*element_bound)[static_cast<size_t>(i)]) && seen.out_of_bound < 0)
+      seen.out_of_bound = i;
+  }
+  return seen;
+}
+
+// Sums over a part, scaled, so that squares neither overflow nor vanish.
+struct Squares {
+  double d = 0, r = 0;
+};
+Squares square(const Elements& elements, int64_t begin, int64_t end, double largest) {
+  Squares sums;
+  for (int64_t i = begin; i < end; ++i) {
+    if (elements.left_out(i)) continue;
+    const double r = elements.reference(i) / largest, d = elements.value(i) / largest - r;
+    sums.d += d * d;
+    sums.r += r * r;
+  }
+  return sums;
+}
+
 }  // namespace
 
 double error_limit(DType dtype, double ordinary_error) {
@@ -117,35 +201,23 @@ Comparison compare(const Tensor& result, const Array& reference, double limit,
     throw Error(Code::kInternal, "one bound an element is needed");
   Comparison c;
   c.limit = limit;
-  const ArrayPtr values = to_array(result);
-  int64_t wrong_class = -1, out_of_bound = -1;
-  double largest = 0, deviation = -1;
-  const auto left_out = [&](int64_t i) {
-    return !std::isfinite(round_to(result.dtype(), reference.f[static_cast<size_t>(i)]));
-  };
-  for (int64_t i = 0; i < n; ++i) {
-    const double y = values->f[static_cast<size_t>(i)], r = reference.f[static_cast<size_t>(i)];
-    if (left_out(i)) {
-      if (!same_class(y, round_to(result.dtype(), r)) && wrong_class < 0) wrong_class = i;
-      continue;
-    }
-    ++c.compared;
-    largest = std::max(largest, std::fabs(r));
-    if (!std::isfinite(y)) {
-      if (wrong_class < 0) wrong_class = i;
-      continue;
-    }
-    const double d = std::fabs(y - r);
-    if (d > deviation) {
-      deviation = d;
-      c.worst_index = i;
-    }
-    if (element_bound != nullptr && !(d <= (*element_bound)[static_cast<size_t>(i)]) && out_of_bound < 0)
-      out_of_bound = i;
-  }
+  const Elements elements(result, reference);
+  // Parts are joined in their order: the answer does not depend on the number of threads.
+  const int64_t parts = (n + kPart - 1) / kPart;
+  std::vector<Seen> seen(static_cast<size_t>(parts));
+  parallel_for(parts, kPart * 4, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p)
+      seen[static_cast<size_t>(p)] = look(elements, p * kPart, std::min(n, (p + 1) * kPart), element_bound);
+  });
+  Seen all;
+  for (const Seen& part : seen) all.join(part);
+  const int64_t wrong_class = all.wrong_class, out_of_bound = all.out_of_bound;
+  const double largest = all.largest, deviation = all.deviation;
+  c.compared = all.compared;
+  c.worst_index = all.worst;
   const auto point_at = [&](int64_t i) {
     c.worst_index = i;
-    c.worst_value = values->f[static_cast<size_t>(i)];
+    c.worst_value = elements.value(i);
     c.worst_reference = reference.f[static_cast<size_t>(i)];
   };
   if (wrong_class >= 0) {
@@ -159,13 +231,15 @@ Comparison compare(const Tensor& result, const Array& reference, double limit,
   if (largest == 0) {
     c.error = deviation > 0 ? kInfinity : 0;
   } else if (c.compared > 0) {
-    double squares_d = 0, squares_r = 0;  // scaled, so that squares neither overflow nor vanish
-    for (int64_t i = 0; i < n; ++i) {
-      if (left_out(i)) continue;
-      const double r = reference.f[static_cast<size_t>(i)] / largest;
-      const double d = values->f[static_cast<size_t>(i)] / largest - r;
-      squares_d += d * d;
-      squares_r += r * r;
+    std::vector<Squares> squares(static_cast<size_t>(parts));
+    parallel_for(parts, kPart * 4, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p)
+        squares[static_cast<size_t>(p)] = square(elements, p * kPart, std::min(n, (p + 1) * kPart), largest);
+    });
+    double squares_d = 0, squares_r = 0;
+    for (const Squares& part : squares) {
+      squares_d += part.d;
+      squares_r += part.r;
     }
     c.error = std::max(std::sqrt(squares_d / squares_r), deviation / largest);
   }

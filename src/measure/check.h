@@ -16,7 +16,7 @@
 namespace thrice::measure {
 
 // Oracle answers of one workload at one set of facts, by (kind, seed): computed once a round, after the first
-// candidate that needs them has launched.
+// candidate that needs them has launched. The last fourteen are kept.
 class Oracle {
  public:
   Oracle(const ir::Workload& workload, std::vector<ir::Fact> facts);
@@ -44,6 +44,7 @@ enum class Gate { kScreening, kFull };  // two kinds of input | all kinds and hi
 enum class Phase {
   kBuild,   // compiling; for OpenCL up to the end of a kernel's first launch, since drivers compile there too
   kDevice,  // launches that have not come back yet
+  kTiming,  // such launches, timed: nothing else of ours should run
   kHost     // reading results, computing float64 answers
 };
 using PhaseListener = std::function<void(Phase)>;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "measure/arguments.h"
 
@@ -17,23 +19,45 @@ bool can_show_poison(DType dtype, std::byte poison) {
   return is_float(dtype) && dtype_bytes(dtype) >= (poison == std::byte{0xFF} ? 2u : 4u);
 }
 
-bool holds_poison(const ir::Tensor& tensor, int64_t element, std::byte poison) {
-  const size_t bytes = dtype_bytes(tensor.dtype());
-  const std::byte* at = tensor.data() + static_cast<size_t>(element) * bytes;
-  for (size_t b = 0; b < bytes; ++b)
-    if (at[b] != poison) return false;
-  return true;
+// The first element of `tensor` that still holds the poison in every byte; -1 = none does.
+template <class Word>
+int64_t first_poisoned(const ir::Tensor& tensor, std::byte poison) {
+  constexpr int64_t kPart = 1024;  // looked through as a whole: the compiler makes vectors of that
+  Word pattern;
+  std::memset(&pattern, std::to_integer<int>(poison), sizeof(pattern));
+  const auto at = [&](int64_t e) {
+    Word word;
+    std::memcpy(&word, tensor.data() + static_cast<size_t>(e) * sizeof(Word), sizeof(Word));
+    return word;
+  };
+  for (int64_t begin = 0; begin < tensor.size(); begin += kPart) {
+    const int64_t end = std::min(tensor.size(), begin + kPart);
+    int found = 0;
+    for (int64_t e = begin; e < end; ++e) found |= at(e) == pattern ? 1 : 0;
+    for (int64_t e = begin; found && e < end; ++e)
+      if (at(e) == pattern) return e;
+  }
+  return -1;
+}
+int64_t first_poisoned(const ir::Tensor& tensor, std::byte poison) {
+  switch (dtype_bytes(tensor.dtype())) {
+    case 2:
+      return first_poisoned<uint16_t>(tensor, poison);
+    case 4:
+      return first_poisoned<uint32_t>(tensor, poison);
+    default:
+      return first_poisoned<uint64_t>(tensor, poison);
+  }
 }
 
 Judgement judge_output(const ir::Tensor& result, const Oracle::Case& answer, size_t o, std::byte poison) {
   Judgement j;
   j.compared = {result.size() == 0};
   if (can_show_poison(result.dtype(), poison))
-    for (int64_t e = 0; e < result.size(); ++e)
-      if (holds_poison(result, e, poison)) {
-        j.reason = fmt::format("output {}: element {} of {} was never written", o, e, result.size());
-        return j;
-      }
+    if (const int64_t e = first_poisoned(result, poison); e >= 0) {
+      j.reason = fmt::format("output {}: element {} of {} was never written", o, e, result.size());
+      return j;
+    }
   if (std::isinf(answer.limits[o])) return j;
   const std::vector<double>& bound = answer.bounds[o];
   const ir::Comparison c =

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <thrice/status.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -45,14 +46,25 @@ struct Oracle::State {
   struct Entry {
     Case values;
     bool answered = false, bounded = false;
+    int64_t used = 0;  // when last asked for
   };
+  int64_t asked = 0;
   std::map<std::pair<int, uint64_t>, Entry> entries;
 
   Entry& entry(ir::InputKind kind, uint64_t seed);
 };
 
 Oracle::State::Entry& Oracle::State::entry(ir::InputKind kind, uint64_t seed) {
-  Entry& entry = entries[{static_cast<int>(kind), seed}];
+  // Answers are large: more than a full gate looks at, with its positive inputs, are not kept. What is handed
+  // out stays valid over that many others.
+  constexpr size_t kKept = 14;
+  const std::pair<int, uint64_t> key{static_cast<int>(kind), seed};
+  if (!entries.count(key) && entries.size() >= kKept)
+    entries.erase(std::min_element(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+      return a.second.used < b.second.used;
+    }));
+  Entry& entry = entries[key];
+  entry.used = ++asked;
   if (!entry.values.inputs.empty() || workload->graph.inputs.empty()) return entry;
   entry.values.inputs = ir::make_inputs(workload->graph, bindings, kind, seed);
   for (size_t i = 0; i < facts.size(); ++i)

@@ -10,6 +10,8 @@
 #include "measure/concurrent.h"
 #include "measure/judge.h"
 #include "measure/other_extents.h"
+#include "measure/probe.h"
+#include "measure/rotation.h"
 
 namespace thrice::measure {
 namespace {
@@ -120,7 +122,8 @@ class PlaceHere : public TrialPlace {
                               const TimingOptions& options) override {
     std::vector<std::unique_ptr<Arguments>> arguments;
     std::vector<std::unique_ptr<backend::Replay>> replays;
-    std::vector<std::function<void()>> executes;
+    std::vector<std::unique_ptr<Rotation>> rotations;
+    std::vector<Timed> all;
     for (const Contender& contender : contenders) {
       enter(Phase::kBuild);
       const auto built = cache_->build(contender.source);
@@ -132,13 +135,20 @@ class PlaceHere : public TrialPlace {
       replays.push_back(stream_->record(arguments.back()->launches(false)));
       stream_->replay(*replays.back());
       stream_->synchronize();
-      executes.emplace_back([this, replay = replays.back().get()] { stream_->replay(*replay); });
+      if (options.cold) {
+        rotations.push_back(std::make_unique<Rotation>(*device_, *stream_, *arguments.back(), flush_));
+        all.push_back(rotations.back()->timed());
+      } else {
+        all.emplace_back([this, replay = replays.back().get()] { stream_->replay(*replay); });
+      }
     }
-    enter(Phase::kDevice);
+    enter(Phase::kTiming);
     TimingOptions timing = options;
-    timing.throttled = options_.throttled;
-    return time_interleaved(*device_, *stream_, executes, timing);
+    timing.state = options_.state;
+    return time_interleaved(*device_, *stream_, all, timing);
   }
+
+  target::DeviceSpec probe() override { return probe_peaks(*device_, *cache_); }
 
  private:
   void enter(Phase phase) const {
@@ -146,12 +156,57 @@ class PlaceHere : public TrialPlace {
   }
   Phase first_launch() const { return first_launch_phase(device_->spec()); }
   void measure(const ir::Workload& workload, Oracle& oracle, const Job& job, TrialResult& result);
+  Timing time(Arguments& arguments, backend::Replay& replay, const TrialOptions& options, Measurement& m);
 
   backend::DevicePtr device_;
   std::shared_ptr<jit::KernelCache> cache_;
   PlaceOptions options_;
   std::unique_ptr<backend::Stream> stream_;
+  backend::BufferPtr flush_;  // of the rotations
 };
+
+// The state of the caches that is asked for, and the other one where that is wanted and the first was not
+// given up.
+Timing PlaceHere::time(Arguments& arguments, backend::Replay& replay, const TrialOptions& options,
+                       Measurement& m) {
+  TimingOptions timing = options.timing;
+  timing.state = options_.state;
+  if (options.give_up_us > 0) timing.give_up_us = options.give_up_us;
+  const bool can_chill = device_->spec().l2_bytes > 0;
+  std::optional<Timing> warm, cold;
+  std::unique_ptr<Rotation> rotation;
+  const auto time_warm = [&](const TimingOptions& how) {
+    warm = time_one(
+        *device_, *stream_, [&] { stream_->replay(replay); }, how);
+    m.warm_us = warm->median_us;
+  };
+  const auto time_cold = [&](const TimingOptions& how) {
+    try {
+      rotation = std::make_unique<Rotation>(*device_, *stream_, arguments, flush_);
+    } catch (const Error& error) {
+      if (error.code() != Code::kOutOfMemory) throw;
+      return;  // no room for copies is not the candidate's fault
+    }
+    cold = time_one(*device_, *stream_, rotation->timed(), how);
+    m.cold_us = cold->median_us;
+  };
+  TimingOptions few = timing;
+  few.max_total_us = 0;  // three samples
+  if (timing.cold && can_chill) time_cold(timing);
+  const bool is_cold = cold.has_value();
+  if (!is_cold) time_warm(timing);
+  const Timing asked = is_cold ? *cold : *warm;
+  const bool given_up = timing.give_up_us > 0 && asked.median_us > timing.give_up_us;
+  if (options.both_caches && can_chill && !given_up) {
+    if (is_cold)
+      time_warm(few);
+    else
+      time_cold(few);
+  }
+  // The copies are judged; the buffers that were warm are launched again on other inputs.
+  if (cold) rotation->bring_back();
+  return asked;
+}
 
 void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job& job, TrialResult& result) {
   Measurement& m = result.measurement;
@@ -200,14 +255,12 @@ void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job&
   enter(Phase::kDevice);
   launch_once(*stream_, arguments);
   const auto replay = stream_->record(arguments.launches(false));
-  TimingOptions timing = options.timing;
-  timing.throttled = options_.throttled;
-  if (options.give_up_us > 0) timing.give_up_us = options.give_up_us;
   const Timing timed = [&] {
     const Spent spent(result.cost.timing);
-    return time_one(
-        *device_, *stream_, [&] { stream_->replay(*replay); }, timing);
+    enter(Phase::kTiming);
+    return time(arguments, *replay, options, m);
   }();
+  enter(Phase::kHost);
   if (runs) {
     const Spent spent(result.cost.after);
     m.message =
@@ -215,6 +268,7 @@ void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job&
     if (!m.message.empty()) return;
   }
   if (timed.median_us < job.least_us) {
+    m.warm_us = m.cold_us = -1;
     m.message =
         fmt::format("measuring error: {:.3g} us is less than the device's peaks allow ({:.3g} us, {})",
                     timed.median_us, job.least_us, job.peaks_source);
@@ -223,11 +277,13 @@ void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job&
   m.time_us = timed.median_us;
   m.spread_us = timed.spread_us;
   m.samples = timed.samples;
+  m.conditions = timed.conditions;
   if (runs && timed.median_us <= options.concurrent_below_us) {
     const Spent spent(result.cost.timing);
-    enter(Phase::kDevice);
+    enter(Phase::kTiming);
     m.concurrent_us = time_concurrent(*device_, built.program, workload, job.launches, oracle, options.seed,
                                       timed.median_us);
+    enter(Phase::kHost);
   }
   if (timed.throttled) m.message = "timed below full clocks, the spread is doubled";
   m.outcome = Outcome::kOk;

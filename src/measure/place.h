@@ -25,6 +25,7 @@ struct TrialOptions {
   // Several at once are timed too (measure/concurrent.h) where one alone takes no longer than this. 0 =
   // never.
   double concurrent_below_us = 0;
+  bool both_caches = false;  // the state of the caches that `timing` does not ask for too, in few samples
 };
 
 // Where the time of one trial went, in ms. check, after and other_extents together are what trust costs.
@@ -63,8 +64,15 @@ class TrialPlace {
   virtual std::vector<Timing> compare(const ir::Workload& workload, Oracle& oracle,
                                       const std::vector<Contender>& contenders,
                                       const TimingOptions& options) = 0;
-  // Sources of coming trials, most urgent first: they may be built meanwhile.
-  virtual void prepare(const std::vector<artifact::KernelSource>& sources) { (void)sources; }
+  // Candidates of coming trials, most urgent first: they may be built meanwhile.
+  virtual void prepare(const ir::Workload& workload, const std::vector<ir::Fact>& facts,
+                       const std::vector<Contender>& coming) {
+    (void)workload;
+    (void)facts;
+    (void)coming;
+  }
+  // The device's peaks, measured (measure/probe.h); its own spec where it tells them. Throws what failed.
+  virtual target::DeviceSpec probe() = 0;
   // How many candidates ahead are worth preparing; 1 = none but the next.
   virtual size_t lookahead() const { return 1; }
   // Goes on without unmapped memory at the ends of buffers; false: there was none.
@@ -77,8 +85,8 @@ class TrialPlace {
 
 // In this process. One thread at a time; own stream and buffers.
 struct PlaceOptions {
-  PhaseListener entered;            // told where the trial is; may be empty
-  std::function<bool()> throttled;  // TimingOptions::throttled of every timing; may be empty
+  PhaseListener entered;               // told where the trial is; may be empty
+  std::function<SampleState()> state;  // TimingOptions::state of every timing; may be empty
   bool fences = false;  // check with buffers that end at unmapped memory, where the device offers it
 };
 std::unique_ptr<TrialPlace> place_here(backend::DevicePtr device, std::shared_ptr<jit::KernelCache> cache,

@@ -9,15 +9,20 @@ namespace thrice::measure {
 namespace {
 
 // The least time that the device's peaks allow, in us; 0 where they are unknown. A set of buffers that fits
-// into the L2 cache may be faster than memory.
+// into the L2 cache may be as fast as that: a multiprocessor takes at most 64 bytes a clock from it (128 are
+// granted). A probe is a lower bound of the peak, so that only what is far beyond it is refused.
 double speed_of_light_us(const target::DeviceSpec& spec, const family::Work& work) {
-  constexpr double kDatasheetSlack = 1.02;
+  constexpr double kDatasheetSlack = 1.02, kProbeSlack = 4;
+  const double slack = spec.peaks_source == "probe" ? kProbeSlack : kDatasheetSlack;
+  const bool is_cuda = spec.api == target::Api::kCuda;
   // Tensor cores do at most 16 times the multiply-adds of float32 units (16-bit operands, sm_90).
-  const double arithmetic = spec.api == target::Api::kCuda ? 16 : 1;
+  const double arithmetic = is_cuda ? 16 : 1;
   double floor = 0;
   if (spec.bandwidth_gbs > 0 && work.bytes > static_cast<double>(spec.l2_bytes))
-    floor = work.bytes / (kDatasheetSlack * spec.bandwidth_gbs * 1e3);
-  if (spec.f32_gflops > 0) floor = std::max(floor, work.flops / (arithmetic * spec.f32_gflops * 1e3));
+    floor = work.bytes / (slack * spec.bandwidth_gbs * 1e3);
+  else if (is_cuda && spec.f32_gflops > 0)  // 128 bytes a clock for 128 units with two operations a clock
+    floor = work.bytes / (slack * spec.f32_gflops / 2 * 1e3);
+  if (spec.f32_gflops > 0) floor = std::max(floor, work.flops / (slack * arithmetic * spec.f32_gflops * 1e3));
   return floor;
 }
 
@@ -26,7 +31,7 @@ double speed_of_light_us(const target::DeviceSpec& spec, const family::Work& wor
 TrialRunner::TrialRunner(backend::DevicePtr device, std::shared_ptr<jit::KernelCache> cache)
     : TrialRunner(device, place_here(device, std::move(cache))) {}
 TrialRunner::TrialRunner(backend::DevicePtr device, std::unique_ptr<TrialPlace> place)
-    : device_(std::move(device)), place_(std::move(place)) {}
+    : device_(std::move(device)), place_(std::move(place)), peaks_(device_->spec()) {}
 TrialRunner::~TrialRunner() = default;
 
 artifact::KernelSource TrialRunner::generate(const ir::Workload& workload, const family::Family& family,
@@ -59,8 +64,8 @@ TrialResult TrialRunner::run(const ir::Workload& workload, const family::Family&
     set_failure(result, error);
     return result;
   }
-  job.least_us = speed_of_light_us(spec, family::count_work(workload, oracle.facts()));
-  job.peaks_source = spec.peaks_source;
+  job.least_us = speed_of_light_us(peaks_, family::count_work(workload, oracle.facts()));
+  job.peaks_source = peaks_.peaks_source;
   job.options = options;
   return place_->run(workload, oracle, job);
 }
@@ -76,16 +81,17 @@ std::vector<Timing> TrialRunner::compare(const ir::Workload& workload, const fam
 }
 
 void TrialRunner::prepare(const ir::Workload& workload, const family::Family& family,
+                          const std::vector<ir::Fact>& facts,
                           const std::vector<artifact::Schedule>& schedules) {
   if (place_->lookahead() <= 1) return;
-  std::vector<artifact::KernelSource> sources;
+  std::vector<Contender> coming;
   for (const artifact::Schedule& schedule : schedules) try {
       if (!family.illegal(workload, schedule, device_->spec()))
-        sources.push_back(generate(workload, family, schedule));
+        coming.push_back({generate(workload, family, schedule), family.launch(workload, schedule, facts)});
     } catch (const Error&) {
       // its trial will say so
     }
-  place_->prepare(sources);
+  place_->prepare(workload, facts, coming);
 }
 
 }  // namespace thrice::measure

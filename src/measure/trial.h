@@ -21,17 +21,22 @@ class TrialRunner {
                               const TimingOptions& options);
 
   // Candidates that will be tried soon: their text goes to where it may be built meanwhile.
-  void prepare(const ir::Workload& workload, const family::Family& family,
+  void prepare(const ir::Workload& workload, const family::Family& family, const std::vector<ir::Fact>& facts,
                const std::vector<artifact::Schedule>& schedules);
+  // Where trials run, with what is known of the device afterwards: what is faster is a measuring error.
+  target::DeviceSpec probe() { return peaks_ = place_->probe(); }
+  // As probe(), with peaks that are known.
+  void set_peaks(const target::DeviceSpec& peaks) { peaks_ = peaks; }
+  // The text of a schedule: what a stored trial was made with is of use only where it is the same.
+  artifact::KernelSource generate(const ir::Workload& workload, const family::Family& family,
+                                  const artifact::Schedule& schedule) const;
   bool drop_fences() { return place_->drop_fences(); }
   const TrialPlace& place() const { return *place_; }
 
  private:
-  artifact::KernelSource generate(const ir::Workload& workload, const family::Family& family,
-                                  const artifact::Schedule& schedule) const;
-
   backend::DevicePtr device_;
   std::unique_ptr<TrialPlace> place_;
+  target::DeviceSpec peaks_;
 };
 
 }  // namespace thrice::measure

@@ -45,6 +45,19 @@ inline constexpr const char* kMigrations[] = {
     )sql",
     // 4: time of an execution while several run at once; 0 = not measured (all trials of before).
     "ALTER TABLE trial ADD COLUMN concurrent_us REAL NOT NULL DEFAULT 0",
+    // 5: both states of the caches, and what the device was like while a time was taken; -1 = not told. Rows
+    // of
+    // older versions keep their digest.
+    R"sql(
+      ALTER TABLE trial ADD COLUMN warm_us REAL NOT NULL DEFAULT -1;
+      ALTER TABLE trial ADD COLUMN cold_us REAL NOT NULL DEFAULT -1;
+      ALTER TABLE trial ADD COLUMN throttled_samples INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE trial ADD COLUMN sm_mhz REAL NOT NULL DEFAULT -1;
+      ALTER TABLE trial ADD COLUMN least_sm_mhz REAL NOT NULL DEFAULT -1;
+      ALTER TABLE trial ADD COLUMN memory_mhz REAL NOT NULL DEFAULT -1;
+      ALTER TABLE trial ADD COLUMN temperature_c REAL NOT NULL DEFAULT -1;
+      ALTER TABLE trial ADD COLUMN power_w REAL NOT NULL DEFAULT -1;
+    )sql",
 };
 
 }  // namespace thrice::store

@@ -21,7 +21,14 @@ constexpr const char* kEndedDuringTrial =
 
 std::string digest_of(const TuningRecord& r) {
   const artifact::Measurement& m = r.measurement;
-  const std::string later = m.concurrent_us > 0 ? fmt::format("\x1f{:.17g}", m.concurrent_us) : std::string();
+  const artifact::Conditions& c = m.conditions;
+  // What rows of older versions do not have is no part of their digest.
+  std::string later = m.concurrent_us > 0 ? fmt::format("\x1f{:.17g}", m.concurrent_us) : std::string();
+  if (m.warm_us >= 0 || m.cold_us >= 0 || c.throttled_samples > 0 || c.sm_mhz >= 0 || c.power_w >= 0 ||
+      c.temperature_c >= 0 || c.memory_mhz >= 0 || c.least_sm_mhz >= 0)
+    later += fmt::format(
+        "\x1f{:.17g}\x1f{:.17g}\x1f{}\x1f{:.17g}\x1f{:.17g}\x1f{:.17g}\x1f{:.17g}\x1f{:.17g}", m.warm_us,
+        m.cold_us, c.throttled_samples, c.sm_mhz, c.least_sm_mhz, c.memory_mhz, c.temperature_c, c.power_w);
   return hash_hex(
       fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{:.17g}\x1f{:.17g}\x1f{}\x1f{:.17g}\x1f{:.17g}"
                   "\x1f{:.17g}\x1f{}\x1f{}\x1f{}\x1f{}{}",
@@ -121,8 +128,10 @@ void Store::add(const TuningRecord& r) {
   db_->prepare(
          "INSERT INTO trial(workload, shape, environment, schedule, source_key, outcome, message, time_us, "
          "spread_us, samples, error, error_limit, "
-         "build_ms, registers, spill_bytes, temporary_bytes, unix_time, digest, concurrent_us) "
-         "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+         "build_ms, registers, spill_bytes, temporary_bytes, unix_time, digest, concurrent_us, warm_us, "
+         "cold_us, "
+         "throttled_samples, sm_mhz, least_sm_mhz, memory_mhz, temperature_c, power_w) "
+         "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
       .bind(1, r.workload)
       .bind(2, r.shape)
       .bind(3, r.environment)
@@ -142,6 +151,14 @@ void Store::add(const TuningRecord& r) {
       .bind(17, r.unix_time)
       .bind(18, digest_of(r))
       .bind(19, m.concurrent_us)
+      .bind(20, m.warm_us)
+      .bind(21, m.cold_us)
+      .bind(22, int64_t{m.conditions.throttled_samples})
+      .bind(23, m.conditions.sm_mhz)
+      .bind(24, m.conditions.least_sm_mhz)
+      .bind(25, m.conditions.memory_mhz)
+      .bind(26, m.conditions.temperature_c)
+      .bind(27, m.conditions.power_w)
       .step();
 }
 
@@ -176,8 +193,9 @@ std::vector<TuningRecord> Store::query(const std::string& where,
   auto row = db_->prepare(
       "SELECT workload, shape, environment, schedule, source_key, outcome, message, time_us, spread_us, "
       "samples, error, error_limit, "
-      "build_ms, registers, spill_bytes, temporary_bytes, unix_time, digest, concurrent_us FROM "
-      "trial WHERE " +
+      "build_ms, registers, spill_bytes, temporary_bytes, unix_time, digest, concurrent_us, warm_us, "
+      "cold_us, "
+      "throttled_samples, sm_mhz, least_sm_mhz, memory_mhz, temperature_c, power_w FROM trial WHERE " +
       where + " ORDER BY id");
   for (size_t i = 0; i < values.size(); ++i) row.bind(static_cast<int>(i) + 1, values[i]);
   std::vector<TuningRecord> result;
@@ -207,6 +225,14 @@ std::vector<TuningRecord> Store::query(const std::string& where,
     m.temporary_bytes = row.integer(15);
     r.unix_time = row.integer(16);
     m.concurrent_us = row.real(18);
+    m.warm_us = row.real(19);
+    m.cold_us = row.real(20);
+    m.conditions.throttled_samples = static_cast<int>(row.integer(21));
+    m.conditions.sm_mhz = row.real(22);
+    m.conditions.least_sm_mhz = row.real(23);
+    m.conditions.memory_mhz = row.real(24);
+    m.conditions.temperature_c = row.real(25);
+    m.conditions.power_w = row.real(26);
     if (digest_of(r) != row.text(17))
       ++damaged_;
     else

@@ -19,7 +19,8 @@ using artifact::Outcome;
 
 constexpr const char* kHeader =
     "workload,shape,region,uses,default,family,tactic,parameters,outcome,time_us,spread_us,samples,error,"
-    "error_limit,build_ms,registers,shared_bytes,spill_bytes,temporary_bytes,concurrent_us,message";
+    "error_limit,build_ms,registers,shared_bytes,spill_bytes,temporary_bytes,concurrent_us,message,warm_us,"
+    "cold_us,throttled_samples,sm_mhz,least_sm_mhz,memory_mhz,temperature_c,power_w";
 constexpr const char* kFirstColumns = "workload,shape,region,uses,default,family,tactic,parameters,outcome,";
 
 std::string quoted(std::string text) {
@@ -117,6 +118,15 @@ LoggedTrial trial_of(const Line& line) {
   line.get("temporary_bytes", m.temporary_bytes);
   line.get_if_there("concurrent_us", m.concurrent_us);
   m.message = line.text("message");
+  artifact::Conditions& c = m.conditions;
+  line.get_if_there("warm_us", m.warm_us);
+  line.get_if_there("cold_us", m.cold_us);
+  line.get_if_there("throttled_samples", c.throttled_samples);
+  line.get_if_there("sm_mhz", c.sm_mhz);
+  line.get_if_there("least_sm_mhz", c.least_sm_mhz);
+  line.get_if_there("memory_mhz", c.memory_mhz);
+  line.get_if_there("temperature_c", c.temperature_c);
+  line.get_if_there("power_w", c.power_w);
   return t;
 }
 
@@ -169,10 +179,12 @@ void TrialLog::add(const LoggedTrial& t) {
   for (const auto& [name, value] : t.schedule.values)
     parameters += fmt::format("{}{}={}", parameters.empty() ? "" : " ", name, value);
   const std::string line = fmt::format(
-      "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", t.workload, quoted(t.shape),
-      quoted(t.region), t.uses, t.is_default ? 1 : 0, t.schedule.family, t.schedule.tactic, parameters,
-      outcome_name(m.outcome), m.time_us, m.spread_us, m.samples, m.error, m.error_limit, m.build_ms,
-      m.registers, m.shared_bytes, m.spill_bytes, m.temporary_bytes, m.concurrent_us, quoted(m.message));
+      "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", t.workload,
+      quoted(t.shape), quoted(t.region), t.uses, t.is_default ? 1 : 0, t.schedule.family, t.schedule.tactic,
+      parameters, outcome_name(m.outcome), m.time_us, m.spread_us, m.samples, m.error, m.error_limit,
+      m.build_ms, m.registers, m.shared_bytes, m.spill_bytes, m.temporary_bytes, m.concurrent_us,
+      quoted(m.message), m.warm_us, m.cold_us, m.conditions.throttled_samples, m.conditions.sm_mhz,
+      m.conditions.least_sm_mhz, m.conditions.memory_mhz, m.conditions.temperature_c, m.conditions.power_w);
   // One write a line: a killed process leaves whole lines or one that is cut.
   if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
     throw Error(Code::kIo, fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));

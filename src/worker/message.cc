@@ -119,6 +119,9 @@ void put(FieldWriter& out, const measure::TimingOptions& t) {
   out.integer(t.min_samples);
   out.real(t.max_total_us);
   out.real(t.give_up_us);
+  out.real(t.settle_us);
+  out.real(t.rest_us);
+  out.integer(t.cold);
 }
 measure::TimingOptions take_timing(FieldReader& in) {
   measure::TimingOptions t;
@@ -126,7 +129,23 @@ measure::TimingOptions take_timing(FieldReader& in) {
   t.min_samples = static_cast<int>(in.integer());
   t.max_total_us = in.real();
   t.give_up_us = in.real();
+  t.settle_us = in.real();
+  t.rest_us = in.real();
+  t.cold = in.integer() != 0;
   return t;
+}
+
+void put(FieldWriter& out, const artifact::Conditions& c) {
+  out.integer(c.throttled_samples);
+  for (const double value : {c.sm_mhz, c.least_sm_mhz, c.memory_mhz, c.temperature_c, c.power_w})
+    out.real(value);
+}
+artifact::Conditions take_conditions(FieldReader& in) {
+  artifact::Conditions c;
+  c.throttled_samples = static_cast<int>(in.integer());
+  for (double* value : {&c.sm_mhz, &c.least_sm_mhz, &c.memory_mhz, &c.temperature_c, &c.power_w})
+    *value = in.real();
+  return c;
 }
 
 }  // namespace
@@ -188,6 +207,7 @@ std::vector<std::byte> write_run(const std::string& workload, const measure::Job
   put(out, job.options.timing);
   out.real(job.options.give_up_us);
   out.real(job.options.concurrent_below_us);
+  out.integer(job.options.both_caches);
   return std::move(out.bytes);
 }
 RunRequest read_run(const std::vector<std::byte>& body) {
@@ -205,6 +225,7 @@ RunRequest read_run(const std::vector<std::byte>& body) {
   job.options.timing = take_timing(in);
   job.options.give_up_us = in.real();
   job.options.concurrent_below_us = in.real();
+  job.options.both_caches = in.integer() != 0;
   whole(in);
   return request;
 }
@@ -252,7 +273,10 @@ std::vector<std::byte> write_result(const measure::TrialResult& result, bool wor
   const artifact::Measurement& m = result.measurement;
   out.integer(static_cast<int64_t>(m.outcome));
   out.text(m.message);
-  for (const double value : {m.time_us, m.spread_us, m.error, m.error_limit, m.build_ms}) out.real(value);
+  for (const double value :
+       {m.time_us, m.spread_us, m.warm_us, m.cold_us, m.error, m.error_limit, m.build_ms})
+    out.real(value);
+  put(out, m.conditions);
   for (const int64_t value :
        {int64_t{m.samples}, int64_t{m.registers}, int64_t{m.spill_bytes}, m.shared_bytes, m.temporary_bytes})
     out.integer(value);
@@ -270,7 +294,10 @@ RunAnswer read_result(const std::vector<std::byte>& body) {
   artifact::Measurement& m = answer.result.measurement;
   m.outcome = static_cast<artifact::Outcome>(in.integer());
   m.message = in.text();
-  for (double* value : {&m.time_us, &m.spread_us, &m.error, &m.error_limit, &m.build_ms}) *value = in.real();
+  for (double* value :
+       {&m.time_us, &m.spread_us, &m.warm_us, &m.cold_us, &m.error, &m.error_limit, &m.build_ms})
+    *value = in.real();
+  m.conditions = take_conditions(in);
   for (int* value : {&m.samples, &m.registers, &m.spill_bytes}) *value = static_cast<int>(in.integer());
   m.shared_bytes = in.integer();
   m.temporary_bytes = in.integer();
@@ -291,6 +318,8 @@ std::vector<std::byte> write_timings(const std::vector<measure::Timing>& timings
     out.real(timing.median_us);
     out.real(timing.spread_us);
     out.integer(timing.samples);
+    out.integer(timing.throttled);
+    put(out, timing.conditions);
   }
   return std::move(out.bytes);
 }
@@ -302,9 +331,28 @@ std::vector<measure::Timing> read_timings(const std::vector<std::byte>& body) {
     timing.median_us = in.real();
     timing.spread_us = in.real();
     timing.samples = static_cast<int>(in.integer());
+    timing.throttled = in.integer() != 0;
+    timing.conditions = take_conditions(in);
   }
   whole(in);
   return timings;
+}
+
+std::vector<std::byte> write_peaks(const Peaks& peaks) {
+  FieldWriter out;
+  out.real(peaks.bandwidth_gbs);
+  out.real(peaks.f32_gflops);
+  out.text(peaks.source);
+  return std::move(out.bytes);
+}
+Peaks read_peaks(const std::vector<std::byte>& body) {
+  FieldReader in(body);
+  Peaks peaks;
+  peaks.bandwidth_gbs = in.real();
+  peaks.f32_gflops = in.real();
+  peaks.source = in.text();
+  whole(in);
+  return peaks;
 }
 
 std::vector<std::byte> write_text(const std::string& text) {

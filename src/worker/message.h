@@ -16,10 +16,13 @@ enum class Kind : int64_t {
   kRun,              // tuner: key, measure::Job
   kCompare,          // tuner: key, contenders
   kBuild,            // tuner: source
+  kProbe,            // tuner: the device's peaks
+  kGo,               // tuner: the machine is quiet, time now (answer to kEntered of Phase::kTiming)
   kEntered,          // worker: measure::Phase of the trial
   kResult,           // worker: measure::TrialResult, and whether the worker ends with it
   kTimings,          // worker: of kCompare
   kBuilt,            // worker: of kBuild
+  kPeaks,            // worker: of kProbe
   kFailed,           // worker: code and message, in place of an answer
   kUnknownWorkload,  // worker: send it, then ask again
 };
@@ -70,6 +73,13 @@ RunAnswer read_result(const std::vector<std::byte>& body);
 
 std::vector<std::byte> write_timings(const std::vector<measure::Timing>& timings);
 std::vector<measure::Timing> read_timings(const std::vector<std::byte>& body);
+
+struct Peaks {
+  double bandwidth_gbs = 0, f32_gflops = 0;
+  std::string source;
+};
+std::vector<std::byte> write_peaks(const Peaks& peaks);
+Peaks read_peaks(const std::vector<std::byte>& body);
 
 std::vector<std::byte> write_text(const std::string& text);
 std::string read_text(const std::vector<std::byte>& body);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -36,6 +37,7 @@ const char* doing(Phase phase) {
     case Phase::kBuild:
       return "building";
     case Phase::kDevice:
+    case Phase::kTiming:
       return "running on the device";
     case Phase::kHost:
       break;
@@ -51,16 +53,32 @@ Runner::Runner(backend::DevicePtr device, std::shared_ptr<jit::KernelCache> cach
     builders_ =
         std::make_unique<Builders>(options_.executable, device_->spec().architecture,
                                    device_->compiler()->version(), options_.builders, options_.limits);
+  if (device_->spec().is_cpu && device_->compiler()) make_ahead();
+}
+
+// The runner itself has little to do where what it is asked for has been built.
+void Runner::make_ahead() {
+  constexpr int kMost = 8;
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int count = std::min({options_.builders > 0 ? options_.builders : kMost, cores, kMost});
+  ahead_.reset();
+  if (count > 1)
+    ahead_ =
+        std::make_unique<Ahead>(options_.executable, worker_words(), memory_limit(), count, options_.limits);
 }
 Runner::~Runner() = default;
 
-void Runner::start() {
-  const target::DeviceSpec& spec = device_->spec();
-  std::vector<std::string> words{"worker", "--device", spec.id};
+std::vector<std::string> Runner::worker_words() const {
+  std::vector<std::string> words{"worker", "--device", device_->spec().id};
   if (!cache_->folder().empty()) words.insert(words.end(), {"--kernels", cache_->folder()});
   if (options_.fences) words.emplace_back("--fences");
-  child_ = std::make_unique<Child>(options_.executable, words,
-                                   spec.is_cpu ? options_.limits.memory_bytes : int64_t{0});
+  return words;
+}
+int64_t Runner::memory_limit() const { return device_->spec().is_cpu ? options_.limits.memory_bytes : 0; }
+
+void Runner::start() {
+  const target::DeviceSpec& spec = device_->spec();
+  child_ = std::make_unique<Child>(options_.executable, worker_words(), memory_limit());
   Message hello;
   const auto got = child_->channel().receive(hello, monotonic_us() + options_.limits.start_s * 1e6);
   if (got == Channel::Got::kMessage && hello.kind == Kind::kHello && read_text(hello.body) == spec.key())
@@ -78,7 +96,7 @@ void Runner::start() {
 }
 
 // An honest kernel through the screening gate.
-void Runner::probe() {
+void Runner::check_health() {
   static const ir::Workload workload = honest_workload();
   ++probes_;
   const std::vector<ir::Fact> facts = ir::facts_at(workload.graph, {});
@@ -100,7 +118,7 @@ void Runner::require_worker() {
   if (child_ && !suspect_) return;
   for (int attempt = 0;; ++attempt) try {
       if (!child_) start();
-      if (suspect_) probe();
+      if (suspect_) check_health();
       suspect_ = false;
       lost_.clear();
       return;
@@ -136,6 +154,7 @@ std::optional<Runner::Ended> Runner::ask(Kind kind, const std::vector<std::byte>
   Phase phase = Phase::kBuild;
   double limit = limit_s(phase, best_us);
   const auto deadline = [&] { return monotonic_us() + limit * 1e6; };
+  Ahead::Pause quiet(ahead_.get());
   if (!child_->channel().send(kind, body, deadline())) return bury("");
   for (;;) {
     const Channel::Got got = child_->channel().receive(answer, deadline());
@@ -146,6 +165,12 @@ std::optional<Runner::Ended> Runner::ask(Kind kind, const std::vector<std::byte>
       case Kind::kEntered:
         phase = read_phase(answer.body);
         limit = limit_s(phase, best_us);
+        if (phase != Phase::kTiming) {
+          quiet.end();
+          break;
+        }
+        quiet.begin();
+        if (!child_->channel().send(Kind::kGo, {}, deadline())) return bury("");
         break;
       case Kind::kUnknownWorkload:
         if (!child_->channel().send(Kind::kWorkload, write_workload(workload, facts), deadline()) ||
@@ -178,9 +203,7 @@ measure::TrialResult Runner::run_in_child(const ir::Workload& workload, const st
     }
     return told.result;
   }
-  ++faults_;
-  suspect_ = true;
-  last_fault_ = ended->message;
+  blame(*ended);
   log(LogLevel::kInfo, "trial: {}", ended->message);
   result.source_key = job.source.key;
   measure::set_failure(result, Error(ended->code, "quarantined: " + ended->message));
@@ -204,6 +227,7 @@ measure::TrialResult Runner::run(const ir::Workload& workload, measure::Oracle& 
     }
   }
   require_worker();
+  if (ahead_) ahead_->wait_for(job.source.key);
   measure::TrialResult result = run_in_child(workload, oracle.facts(), job);
   if (built_ms > 0) result.measurement.build_ms = built_ms;
   return result;
@@ -218,16 +242,39 @@ std::vector<measure::Timing> Runner::compare(const ir::Workload& workload, measu
       ask(Kind::kCompare, write_compare(workload_key(workload, oracle.facts()), contenders, options),
           workload, oracle.facts(), 0, answer);
   if (!ended) return read_timings(answer.body);
-  ++faults_;
-  suspect_ = true;
-  last_fault_ = ended->message;
+  blame(*ended);
   throw Error(ended->code, ended->message);
 }
 
-void Runner::prepare(const std::vector<artifact::KernelSource>& sources) {
-  if (!builders_) return;
-  for (const artifact::KernelSource& source : sources)
-    if (!cache_->has(source)) builders_->submit(source);
+Runner::Ended Runner::blame(const Ended& ended) {
+  ++faults_;
+  suspect_ = true;
+  last_fault_ = ended.message;
+  return ended;
+}
+
+target::DeviceSpec Runner::probe() {
+  target::DeviceSpec spec = device_->spec();
+  if (spec.bandwidth_gbs > 0 && spec.f32_gflops > 0) return spec;
+  require_worker();
+  static const ir::Workload none;
+  Message answer;
+  if (const auto ended = ask(Kind::kProbe, {}, none, {}, 0, answer)) {
+    blame(*ended);
+    throw Error(ended->code, "measuring the device's peaks: " + ended->message);
+  }
+  const Peaks peaks = read_peaks(answer.body);
+  spec.bandwidth_gbs = peaks.bandwidth_gbs;
+  spec.f32_gflops = peaks.f32_gflops;
+  spec.peaks_source = peaks.source;
+  return spec;
+}
+
+void Runner::prepare(const ir::Workload& workload, const std::vector<ir::Fact>& facts,
+                     const std::vector<measure::Contender>& coming) {
+  for (const measure::Contender& contender : coming)
+    if (builders_ && !cache_->has(contender.source)) builders_->submit(contender.source);
+  if (ahead_) ahead_->submit(workload, facts, coming);
 }
 
 bool Runner::drop_fences() {
@@ -235,10 +282,14 @@ bool Runner::drop_fences() {
   options_.fences = false;
   dropped_fences_ = true;
   child_.reset();
+  if (ahead_) make_ahead();
   return true;
 }
 
-size_t Runner::lookahead() const { return builders_ ? static_cast<size_t>(builders_->count()) : 1; }
+size_t Runner::lookahead() const {
+  // On a CPU twice as many as are under way: the search asks for more when half of them are left.
+  return builders_ ? static_cast<size_t>(builders_->count()) : ahead_ ? 2 * ahead_->count() : 1;
+}
 
 std::vector<std::string> Runner::notes() const {
   std::vector<std::string> notes;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "measure/place.h"
+#include "worker/ahead.h"
 #include "worker/builders.h"
 #include "worker/child.h"
 #include "worker/limits.h"
@@ -17,7 +18,8 @@ struct RunnerOptions {
   std::string executable = "/proc/self/exe";  // that takes `worker --device D`
   Limits limits;
   bool fences = true;  // buffers of checks end at unmapped memory, where the device offers it
-  int builders = 0;    // processes that compile ahead (CUDA with a kernel cache on disk); 0 = one a core
+  int builders = 0;    // processes that compile ahead (CUDA with a kernel cache on disk: builders.h; CPU
+                       // devices: ahead.h, where 1 = none and 8 are the most); 0 = one a core
 };
 
 // One thread at a time, and always the same: workers die with the thread that started them.
@@ -32,7 +34,9 @@ class Runner : public measure::TrialPlace {
   std::vector<measure::Timing> compare(const ir::Workload& workload, measure::Oracle& oracle,
                                        const std::vector<measure::Contender>& contenders,
                                        const measure::TimingOptions& options) override;
-  void prepare(const std::vector<artifact::KernelSource>& sources) override;
+  void prepare(const ir::Workload& workload, const std::vector<ir::Fact>& facts,
+               const std::vector<measure::Contender>& coming) override;
+  target::DeviceSpec probe() override;
   size_t lookahead() const override;
   bool drop_fences() override;
   std::string lost() const override { return lost_; }
@@ -43,9 +47,10 @@ class Runner : public measure::TrialPlace {
   void require_worker();
   // Ends the worker; the next trial starts another.
   void stop() { child_.reset(); }
-  pid_t pid() const { return child_ ? child_->pid() : -1; }  // -1: none runs now
-  int64_t faults() const { return faults_; }                 // candidates that cost a worker
-  int64_t probes() const { return probes_; }                 // honest kernels run in fresh workers
+  pid_t pid() const { return child_ ? child_->pid() : -1; }             // -1: none runs now
+  int64_t faults() const { return faults_; }                            // candidates that cost a worker
+  int64_t built_ahead() const { return ahead_ ? ahead_->built() : 0; }  // on CPU devices
+  int64_t probes() const { return probes_; }                            // honest kernels run in fresh workers
 
  private:
   struct Ended {
@@ -58,8 +63,12 @@ class Runner : public measure::TrialPlace {
                            const std::vector<ir::Fact>& facts, double best_us, Message& answer);
   double limit_s(measure::Phase phase, double best_us) const;
   Ended bury(const std::string& late);
+  Ended blame(const Ended& ended);  // counts a fault; the next worker is probed
+  std::vector<std::string> worker_words() const;
+  int64_t memory_limit() const;
+  void make_ahead();
   void start();
-  void probe();
+  void check_health();
   measure::TrialResult run_in_child(const ir::Workload& workload, const std::vector<ir::Fact>& facts,
                                     const measure::Job& job);
 
@@ -67,7 +76,8 @@ class Runner : public measure::TrialPlace {
   std::shared_ptr<jit::KernelCache> cache_;
   RunnerOptions options_;
   std::unique_ptr<Child> child_;
-  std::unique_ptr<Builders> builders_;  // nullptr: builds in the runner
+  std::unique_ptr<Builders> builders_;  // CUDA
+  std::unique_ptr<Ahead> ahead_;        // CPU devices with cores to spare
   bool suspect_ = false;                // a worker ended badly since the last good answer
   bool dropped_fences_ = false;
   int64_t faults_ = 0, probes_ = 0;

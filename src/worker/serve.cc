@@ -32,8 +32,7 @@ class TrialServer {
         device_(backend::open_device(options.device)),
         place_(measure::place_here(
             device_, std::make_shared<jit::KernelCache>(device_, options.kernels),
-            {[this](measure::Phase phase) { say(channel_, Kind::kEntered, write_phase(phase)); },
-             throttle_hook(), options.fences})) {
+            {[this](measure::Phase phase) { entered(phase); }, state_hook(), options.fences})) {
     say(channel_, Kind::kHello, write_text(device_->spec().key()));
   }
 
@@ -41,6 +40,7 @@ class TrialServer {
     if (message.kind == Kind::kWorkload) return keep(read_workload(message.body));
     if (message.kind == Kind::kRun) return run(read_run(message.body));
     if (message.kind == Kind::kCompare) return compare(read_compare(message.body));
+    if (message.kind == Kind::kProbe) return probe();
     throw Error(Code::kCorrupt, "a worker cannot answer this message");
   }
 
@@ -90,17 +90,36 @@ class TrialServer {
               place_->compare(entry->known.workload, entry->oracle, request.contenders, request.options)));
   }
 
-  // Cards only: whether clocks are held down now. A power cap is none: a busy card lives with it, and the
-  // model will run under it too.
-  std::function<bool()> throttle_hook() {
+  // Before it times anything a worker waits until the tuner has made the machine quiet.
+  void entered(measure::Phase phase) {
+    say(channel_, Kind::kEntered, write_phase(phase));
+    if (phase != measure::Phase::kTiming) return;
+    Message go;
+    if (channel_.receive(go, kForever) != Channel::Got::kMessage || go.kind != Kind::kGo) ::_exit(0);
+  }
+
+  void probe() {
+    const target::DeviceSpec spec = place_->probe();
+    say(channel_, Kind::kPeaks, write_peaks({spec.bandwidth_gbs, spec.f32_gflops, spec.peaks_source}));
+  }
+
+  // Cards only. A power cap is no throttling: a busy card lives with it, and the model will run under it too.
+  std::function<measure::SampleState()> state_hook() {
     if (device_->spec().api != target::Api::kCuda) return {};
-    sampler_ = std::make_unique<hardware::Sampler>(hardware::system_source());
+    constexpr double kInterval_ms = 25;  // a candidate is sampled for a few milliseconds
+    sampler_ = std::make_unique<hardware::Sampler>(hardware::system_source(), kInterval_ms);
     return [this] {
-      for (const hardware::DeviceState& state : sampler_->latest().devices)
-        if (state.id == device_->spec().id)
-          return std::any_of(state.throttle_reasons.begin(), state.throttle_reasons.end(),
-                             [](const std::string& reason) { return reason != "power cap"; });
-      return false;
+      measure::SampleState sample;
+      for (const hardware::DeviceState& state : sampler_->latest().devices) {
+        if (state.id != device_->spec().id) continue;
+        sample.throttled = std::any_of(state.throttle_reasons.begin(), state.throttle_reasons.end(),
+                                       [](const std::string& reason) { return reason != "power cap"; });
+        sample.sm_mhz = state.sm_clock_mhz;
+        sample.memory_mhz = state.memory_clock_mhz;
+        sample.temperature_c = state.temperature_c;
+        sample.power_w = state.power_w;
+      }
+      return sample;
     };
   }
 

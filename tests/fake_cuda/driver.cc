@@ -80,8 +80,9 @@ int cuDeviceGetName(char* to, int size, int device) {
 int cuDeviceGetAttribute(int* value, int what, int device) {
   ENTER_ANYWHERE("DeviceGetAttribute");
   const Card& c = card(static_cast<size_t>(device));
-  const std::map<int, int> values = {{1, 1024},      {10, 32},      {12, 65536},   {16, c.units},
-                                     {38, 50 << 20}, {75, c.major}, {76, c.minor}, {97, 227 << 10}};
+  const std::map<int, int> values = {{1, 1024},     {10, 32},      {12, 65536},    {13, 1980000},
+                                     {16, c.units}, {36, 2619000}, {37, 5120},     {38, 50 << 20},
+                                     {75, c.major}, {76, c.minor}, {97, 227 << 10}};
   const auto it = values.find(what);
   if (it == values.end()) return kInvalidValue;
   *value = it->second;

@@ -158,6 +158,9 @@ int nvmlDeviceGetClockInfo(void* h, unsigned which, unsigned* to) {
 int nvmlDeviceGetPowerUsage(void* h, unsigned* to) {
   return number("DeviceGetPowerUsage", h, "power_mw", to);
 }
+int nvmlDeviceGetEnforcedPowerLimit(void* h, unsigned* to) {
+  return number("DeviceGetEnforcedPowerLimit", h, "power_limit_mw", to);
+}
 int nvmlDeviceGetUtilizationRates(void* h, unsigned* to) {  // gpu, memory
   if (const int code = number("DeviceGetUtilizationRates", h, "busy", to)) return code;
   to[1] = 0;

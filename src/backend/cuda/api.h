@@ -32,7 +32,10 @@ enum : int {  // CUdevice_attribute
   kMaxThreadsPerBlock = 1,
   kWarpSize = 10,
   kMaxRegistersPerBlock = 12,
+  kClockKhz = 13,  // the highest, of the multiprocessors
   kMultiprocessorCount = 16,
+  kMemoryClockKhz = 36,
+  kMemoryBusBits = 37,
   kL2CacheSize = 38,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,

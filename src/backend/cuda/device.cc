@@ -36,6 +36,18 @@ std::string uuid_of(const Api& a, CUdevice device, const std::string& name) {
   return text;
 }
 
+// What a datasheet says, from the clocks and widths that the driver tells. Memory moves two words a clock; a
+// multiprocessor has 64 float32 units on sm_80 and 128 on all others from there on.
+void add_peaks(const Api& a, CUdevice device, target::DeviceSpec& spec) {
+  const double memory_khz = attribute(a, device, kMemoryClockKhz),
+               bus_bits = attribute(a, device, kMemoryBusBits), khz = attribute(a, device, kClockKhz);
+  if (memory_khz <= 0 || bus_bits <= 0 || khz <= 0) return;
+  spec.bandwidth_gbs = 2 * memory_khz * 1e3 * bus_bits / 8 * 1e-9;
+  const double units = spec.architecture == "sm_80" ? 64 : 128;
+  spec.f32_gflops = 2 * units * spec.compute_units * khz * 1e3 * 1e-9;
+  spec.peaks_source = "clocks and widths that the driver tells";
+}
+
 target::DeviceSpec describe(const Api& a, CUdevice device, int index) {
   target::DeviceSpec spec;
   spec.id = fmt::format("cuda:{}", index);
@@ -64,6 +76,7 @@ target::DeviceSpec describe(const Api& a, CUdevice device, int index) {
   spec.cublaslt = cublaslt_version(version);
   spec.cudnn = cudnn_version(version);
   spec.has_f64 = spec.has_f16_arithmetic = spec.has_int64_atomics = true;
+  add_peaks(a, device, spec);
   return spec;
 }
 

@@ -91,6 +91,12 @@ TEST(EnvironmentKey, AnotherDeviceOfTheSameNameSaysWhatDiffers) {
   target::DeviceSpec updated = full;
   updated.driver = "580.2 CUDA 13.0";
   EXPECT_EQ(fields(updated, "nvrtc 13.0"), "driver \"575.1 CUDA 13.0\" \"580.2 CUDA 13.0\";");
+  target::DeviceSpec slower = full;
+  slower.bandwidth_gbs = 100;
+  EXPECT_EQ(fields(slower, "nvrtc 13.0"), "bandwidth_gbs 0.0 100.0;") << "another memory clock";
+  EXPECT_EQ(flow::differing_fields(here, flow::environment_json(full, "nvrtc 13.0", 400))[0].field,
+            "power_limit_w");
+  EXPECT_NE(here.find("\"kernel_templates\":\""), std::string::npos) << here;
   EXPECT_EQ(fields(full, "nvrtc 12.9"), "compiler \"nvrtc 13.0\" \"nvrtc 12.9\";");
   // A property without a line of its own still makes another environment.
   target::DeviceSpec no_f64 = full;
@@ -123,11 +129,12 @@ TEST(EnvironmentKey, AnotherDeviceOfTheSameNameSaysWhatDiffers) {
   EXPECT_TRUE(flow::explain_workload(store, "77", here).empty());
 }
 
-// One kernel, many schedules that all mean it.
+// One kernel, many schedules that all mean it; `more` is put behind the text.
 class ManySchedules : public test::TextFamily {
  public:
-  ManySchedules()
-      : TextFamily(test::kernel_text("if (i < n) y[i] = x[i] > 0 ? x[i] : x[i] != x[i] ? x[i] : 0;")) {}
+  explicit ManySchedules(const std::string& more = "")
+      : TextFamily(test::kernel_text("if (i < n) y[i] = x[i] > 0 ? x[i] : x[i] != x[i] ? x[i] : 0;") + more) {
+  }
   Schedule default_schedule(const ir::Workload&, const std::vector<ir::Fact>&,
                             const target::DeviceSpec&) const override {
     return {"text", "only", {{"a", 1}}};
@@ -157,7 +164,7 @@ TEST(EnvironmentKey, AnUpdatedDriverMeansToVerifyAndTimeAgain) {
   planned.schedule = {"text", "only", {{"a", 1}}};
   planned.uses = {"Relu_7"};
   const std::string hash = planned.workload.hash;
-  const std::map<std::string, plan::PlannedWorkload> workloads{{hash, planned}};
+  std::map<std::string, plan::PlannedWorkload> workloads{{hash, planned}};
   measure::TrialRunner runner(device, std::make_shared<jit::KernelCache>(device, ""));
   store::Store store(fresh_store("keys_driver"));
   flow::Settings settings;
@@ -180,6 +187,9 @@ TEST(EnvironmentKey, AnUpdatedDriverMeansToVerifyAndTimeAgain) {
   const Schedule winner{"text", "only", {{"a", 37}}};
   artifact::TuningRecord record = verified(hash, before, winner, 1e-6);
   record.shape = flow::shape_key(planned);
+  flow::TuningContext keys;
+  keys.runner = &runner;
+  record.source_key = flow::record_of(keys, planned, winner).source_key;
   store.add(record);
   settings.max_trials = 0;
   EXPECT_EQ(run(before), 0) << "the same environment: nothing is measured again";
@@ -197,6 +207,22 @@ TEST(EnvironmentKey, AnUpdatedDriverMeansToVerifyAndTimeAgain) {
   EXPECT_EQ(records[1].measurement.outcome, Outcome::kOk);
   EXPECT_GT(records[1].measurement.time_us, 1e-3) << "and it is timed anew";
   EXPECT_GT(results.at(hash).best.time_us, 1e-3);
+
+  // The same environment, but the kernel's text has changed: measured anew, the old winner first.
+  const ManySchedules changed("// a line more\n");
+  std::map<std::string, plan::PlannedWorkload> other_text = workloads;
+  other_text.at(hash).family = &changed;
+  std::swap(other_text, workloads);
+  EXPECT_EQ(run(after), 2) << "trials of another text were taken for this one's";
+  const auto newer = store.records(hash, after);
+  ASSERT_EQ(newer.size(), 4u);
+  EXPECT_EQ(newer[2].schedule, planned.schedule);
+  EXPECT_NE(newer[2].source_key, newer[0].source_key);
+  EXPECT_EQ(newer[3].schedule, winner);
+  settings.max_trials = 0;
+  EXPECT_EQ(run(after), 0) << "and kept under the new text";
+  settings.max_trials = 2;
+  std::swap(other_text, workloads);
 
   const std::string other_compiler = store.put_environment(flow::environment_json(spec, "compiler 2"));
   EXPECT_EQ(run(other_compiler), 2);

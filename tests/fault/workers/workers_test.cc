@@ -36,6 +36,7 @@ RunnerOptions options() {
   o.limits.build_s = 8;
   o.limits.run_s = 3;
   o.limits.first_run_s = 3;
+  o.builders = 1;  // kernels that run for ever until they get a signal must not do so ahead of their trial
   return o;
 }
 
@@ -68,6 +69,7 @@ class WithSignals : public measure::TrialPlace {
                                        const measure::TimingOptions& timing) override {
     return runner->compare(workload, oracle, contenders, timing);
   }
+  target::DeviceSpec probe() override { return runner->probe(); }
   std::string lost() const override { return runner->lost(); }
   bool drop_fences() override { return runner->drop_fences(); }
   std::unique_ptr<Runner> runner;
@@ -157,6 +159,47 @@ TEST_F(Workers, EachFaultHasItsOutcomeAndTheNextTrialRuns) {
   EXPECT_EQ(worker->faults(), 6);
   EXPECT_EQ(worker->probes(), 6) << "each fault is followed by an honest kernel";
   EXPECT_TRUE(runner->place().lost().empty());
+}
+
+// Candidates are built beside the trial of another one, and stand still while it is timed.
+TEST_F(Workers, CandidatesAreBuiltAheadAndFaultsThereAreTrialsOwn) {
+  std::vector<Fault> table(8, Fault::kNone);
+  table[2] = Fault::kIllegalAddress;
+  table[4] = Fault::kHang;
+  const FaultFamily mixed(table);
+  RunnerOptions how = options();
+  how.builders = 2;
+  how.limits.build_s = 6;
+  auto owned = std::make_unique<Runner>(device, cache, how);
+  if (owned->lookahead() < 2) GTEST_SKIP() << "skipped: one core";
+  const Runner& ahead = *owned;
+  measure::TrialRunner trials(device, std::move(owned));
+  std::vector<artifact::Schedule> all;
+  for (int64_t c = 0; c < 8; ++c) all.push_back(FaultFamily::schedule(c));
+  trials.prepare(workload, mixed, oracle->facts(), all);
+  std::vector<Outcome> outcomes;
+  for (const artifact::Schedule& schedule : all)
+    outcomes.push_back(trials.run(workload, mixed, schedule, *oracle, {}).measurement.outcome);
+  for (size_t c = 0; c < 8; ++c) {
+    const Outcome expected = table[c] == Fault::kNone   ? Outcome::kOk
+                             : table[c] == Fault::kHang ? Outcome::kTimedOut
+                                                        : Outcome::kLaunchFailed;
+    EXPECT_EQ(outcomes[c], expected) << c << ": " << outcome_name(outcomes[c]);
+  }
+  EXPECT_GE(ahead.built_ahead(), 1);
+  EXPECT_TRUE(trials.place().lost().empty());
+}
+
+TEST_F(Workers, PeaksAreProbedInTheWorker) {
+  const target::DeviceSpec spec = runner->probe();
+  EXPECT_GT(spec.bandwidth_gbs, 0.1);
+  EXPECT_GT(spec.f32_gflops, 0.1);
+  EXPECT_EQ(spec.peaks_source, "probe");
+  const pid_t pid = worker->pid();
+  ASSERT_GT(pid, 1);
+  ::kill(pid, SIGKILL);
+  EXPECT_THROW(runner->probe(), Error) << "the worker was gone";
+  EXPECT_EQ(run(Fault::kNone).measurement.outcome, Outcome::kOk);
 }
 
 TEST_F(Workers, CtrlCDoesNotReachAWorker) {

@@ -85,6 +85,10 @@ TEST_F(CudaOnFake, CardsAndSlicesByNumberAndUuid) {
   EXPECT_EQ(open_device("cuda:0")->spec().architecture, "sm_90a");
   EXPECT_EQ(open_device("cuda:1")->spec().architecture, "sm_80");
   EXPECT_EQ(open_device("cuda:GPU-7777")->spec().id, "cuda:1");
+  const DevicePtr known = open_device("cuda:GPU-77777777-0000-0000-0000-000000000002");
+  EXPECT_NEAR(known->spec().bandwidth_gbs, 3352, 1) << "2619 MHz, twice a clock, 5120 bits";
+  EXPECT_NEAR(known->spec().f32_gflops,
+              2e-3 * 1980 * 108 * (known->spec().architecture == "sm_80" ? 64 : 128), 1);
   EXPECT_EQ(open_device("cuda:GPU-77777777-0000-0000-0000-000000000002")->spec().compute_units, 108);
   const DevicePtr slice = open_device("cuda:MIG-abcdef01");
   EXPECT_EQ(slice->spec().id, "cuda:2");

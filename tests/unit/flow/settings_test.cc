@@ -17,6 +17,11 @@ TEST(Settings, UsersOwnExample) {
       "example.yaml", settings);
   EXPECT_EQ(settings.agent_config.hardware_constraints.max_temp_c, 85);
   EXPECT_EQ(settings.agent_config.hardware_constraints.min_free_memory_bytes, 1000000000);
+  EXPECT_EQ(settings.caches, "auto");
+  read_settings_text("timing: {caches: cold, load: burst}\n", "timing.yaml", settings);
+  EXPECT_EQ(settings.caches, "cold");
+  EXPECT_EQ(settings.load, "burst");
+  EXPECT_THROW(read_settings_text("timing: {load: idle}\n", "timing.yaml", settings), Error);
   EXPECT_EQ(parse_bytes("1GiB"), int64_t{1} << 30);
   EXPECT_EQ(parse_duration("10m"), 600);
 }

@@ -36,8 +36,8 @@ class FakeNvml : public testing::Test {
 };
 
 constexpr const char* kWhole =
-    "name Fake H200\nuuid GPU-aa\ntemperature 61\nsm_clock 1980\nmemory_clock 2619\npower_mw 123500\nbusy "
-    "40\n"
+    "name Fake H200\nuuid GPU-aa\ntemperature 61\nsm_clock 1980\nmemory_clock 2619\npower_mw 123500\n"
+    "power_limit_mw 700000\nbusy 40\n"
     "memory_busy 7\nmemory_total 150000000000\nmemory_free 90000000000\nthrottle 0x44\n"
     "process 77 5000000\nprocess 78 0xffffffffffffffff\ngpm 1\nsm_use 20\n---\nsm_use 35\ntemperature 62\n";
 
@@ -55,6 +55,7 @@ TEST_F(FakeNvml, ReadsEachField) {
   EXPECT_DOUBLE_EQ(s.sm_clock_mhz, 1980);
   EXPECT_DOUBLE_EQ(s.memory_clock_mhz, 2619);
   EXPECT_DOUBLE_EQ(s.power_w, 123.5);
+  EXPECT_DOUBLE_EQ(s.power_limit_w, 700);
   EXPECT_DOUBLE_EQ(s.busy, 0.4);
   EXPECT_DOUBLE_EQ(s.memory_busy, 0.07);
   EXPECT_EQ(s.memory_total_bytes, 150000000000);

@@ -98,6 +98,57 @@ TEST_F(Trial, WrongOnlyWhenRepeatedIsCaught) {
   EXPECT_EQ(r.measurement.outcome, Outcome::kWrong) << r.measurement.message;
 }
 
+TEST_F(Trial, BothStatesOfTheCachesAreTimedAndJudged) {
+  for (const bool cold : {false, true}) {
+    TrialOptions options;
+    options.timing.cold = cold;
+    options.both_caches = true;
+    const TrialResult r =
+        runner->run(workload, test::TextFamily(kernel_text(kHonest)), {"text", "only", {}}, *oracle, options);
+    EXPECT_EQ(r.measurement.outcome, Outcome::kOk) << r.measurement.message;
+    EXPECT_GT(r.measurement.warm_us, 0);
+    EXPECT_GT(r.measurement.cold_us, 0);
+    EXPECT_EQ(r.measurement.time_us, cold ? r.measurement.cold_us : r.measurement.warm_us);
+    // Right in the buffers of the checks, which have a zone of 4 KiB before them, wrong in the copies.
+    const TrialResult wrong =
+        runner->run(workload,
+                    test::TextFamily(kernel_text(
+                        "TH_GLOBAL const char* z = (TH_GLOBAL const char*)y - 4096; int whole = z[0] "
+                        "== z[1] && z[1] == z[4095] && z[2] == z[3000]; "
+                        "if (i < n) y[i] = whole ? (x[i] > 0 ? x[i] : 0) : 7;")),
+                    {"text", "only", {}}, *oracle, options);
+    EXPECT_EQ(wrong.measurement.outcome, Outcome::kWrong) << "what was timed cold was not judged";
+  }
+  const test::TextFamily family(kernel_text(kHonest));
+  const artifact::Schedule schedule{"text", "only", {}};
+  TimingOptions cold;
+  cold.cold = true;
+  for (const Timing& t : runner->compare(workload, family, {schedule, schedule}, *oracle, cold))
+    EXPECT_GT(t.median_us, 0);
+}
+
+TEST_F(Trial, FasterThanThePeaksIsAMeasuringError) {
+  target::DeviceSpec peaks = device->spec();
+  peaks.l2_bytes = 1;
+  peaks.bandwidth_gbs = 1e-3;  // 40 kB in 40 ms
+  peaks.peaks_source = "a datasheet";
+  runner->set_peaks(peaks);
+  const TrialResult r = run(kernel_text(kHonest));
+  EXPECT_EQ(r.measurement.outcome, Outcome::kWrong);
+  EXPECT_NE(r.measurement.message.find("measuring error"), std::string::npos) << r.measurement.message;
+  EXPECT_NE(r.measurement.message.find("a datasheet"), std::string::npos) << r.measurement.message;
+  EXPECT_EQ(r.measurement.time_us, 0);
+  peaks.bandwidth_gbs = 1e6;
+  runner->set_peaks(peaks);
+  EXPECT_EQ(run(kernel_text(kHonest)).measurement.outcome, Outcome::kOk);
+}
+
+TEST_F(Trial, AnswersOfOldRoundsAreForgottenAndComeBackEqual) {
+  const std::vector<double> answer = oracle->answer(ir::InputKind::kNormal, 1).outputs[0]->f;
+  for (uint64_t seed = 2; seed < 40; ++seed) oracle->answer(ir::InputKind::kNormal, seed);
+  EXPECT_EQ(oracle->answer(ir::InputKind::kNormal, 1).outputs[0]->f, answer);
+}
+
 TEST_F(Trial, FinalistsAreTimedTogether) {
   const test::TextFamily family(kernel_text(kHonest));
   const artifact::Schedule schedule{"text", "only", {}};

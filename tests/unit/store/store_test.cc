@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "store/database.h"
 
 namespace thrice::store {
 namespace {
@@ -47,6 +48,28 @@ TEST(Store, BestOfTwoWritersAndDamage) {
   EXPECT_FALSE(notice.empty());
   EXPECT_EQ(c.size(), 0);
   EXPECT_TRUE(std::filesystem::exists(path + ".damaged-1"));
+}
+
+TEST(Store, ConditionsComeBackAndOlderRowsStayTrue) {
+  const std::string path = testing::TempDir() + "/store_conditions/store.sqlite";
+  std::filesystem::remove_all(std::filesystem::path(path).parent_path());
+  Store store(path);
+  auto r = record(10);
+  r.environment = store.put_environment("{}");
+  store.add(r);  // as an older version kept it: nothing told
+  r.measurement.warm_us = 10;
+  r.measurement.cold_us = 12.5;
+  r.measurement.conditions = {2, 1980, 1800, 3201, 61, 480};
+  store.add(r);
+  const auto rows = store.records("w", r.environment);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].measurement.cold_us, -1);
+  EXPECT_EQ(rows[1].measurement.cold_us, 12.5);
+  EXPECT_EQ(rows[1].measurement.conditions.throttled_samples, 2);
+  EXPECT_EQ(rows[1].measurement.conditions.least_sm_mhz, 1800);
+  EXPECT_EQ(rows[1].measurement.conditions.power_w, 480);
+  Database(path).execute("UPDATE trial SET cold_us = 1 WHERE cold_us = 12.5");
+  EXPECT_EQ(store.records("w", r.environment).size(), 1u);
 }
 
 TEST(Store, ATrialThatNeverEndedIsAFailure) {

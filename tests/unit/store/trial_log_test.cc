@@ -34,6 +34,9 @@ LoggedTrial trial(double us) {
   m.spill_bytes = 8;
   m.temporary_bytes = int64_t{1} << 40;
   m.concurrent_us = 0.7;
+  m.warm_us = 2.5;
+  m.cold_us = 1.0 / 7;
+  m.conditions = {4, 1980, 1830.5, 3201, 61, 480.25};
   return t;
 }
 
@@ -73,6 +76,14 @@ TEST(TrialLog, WhatIsWrittenComesBack) {
   EXPECT_EQ(a.spill_bytes, b.spill_bytes);
   EXPECT_EQ(a.temporary_bytes, b.temporary_bytes);
   EXPECT_EQ(a.concurrent_us, b.concurrent_us);
+  EXPECT_EQ(a.warm_us, b.warm_us);
+  EXPECT_EQ(a.cold_us, b.cold_us);
+  EXPECT_EQ(a.conditions.throttled_samples, 4);
+  EXPECT_EQ(a.conditions.sm_mhz, 1980);
+  EXPECT_EQ(a.conditions.least_sm_mhz, 1830.5);
+  EXPECT_EQ(a.conditions.memory_mhz, 3201);
+  EXPECT_EQ(a.conditions.temperature_c, 61);
+  EXPECT_EQ(a.conditions.power_w, 480.25);
   EXPECT_EQ(read[1].schedule, plain.schedule);
   EXPECT_FALSE(read[1].is_default);
 }
@@ -118,6 +129,21 @@ TEST(TrialLog, ForeignFilesAreRefused) {
     EXPECT_EQ(error.code(), Code::kCorrupt);
     EXPECT_NE(std::string(error.what()).find("line 2"), std::string::npos) << error.what();
   }
+}
+
+TEST(TrialLog, ReadsFilesFromBeforeConditionsWereKept) {
+  const std::string path = fresh("trial_log_older.csv");
+  write_file_atomic(
+      path,
+      std::string_view("workload,shape,region,uses,default,family,tactic,parameters,outcome,time_us,"
+                       "spread_us,samples,error,error_limit,build_ms,registers,shared_bytes,spill_bytes,"
+                       "temporary_bytes,message\n3f2a,s0=1,Relu_7,1,1,map,only,width=4,ok,7.5,0.1,5,1e-7,"
+                       "1e-5,3,16,0,0,0,\n"));
+  const auto read = read_trial_log(path);
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_EQ(read[0].measurement.time_us, 7.5);
+  EXPECT_EQ(read[0].measurement.cold_us, -1);
+  EXPECT_THROW(TrialLog{path}, Error) << "lines of two forms in one file";
 }
 
 TEST(TrialLog, ReadsTablesOfOneSpace) {

@@ -29,8 +29,9 @@ measure::Job sample_job() {
   job.peaks_source = "probe";
   job.options.gate = measure::Gate::kFull;
   job.options.seed = ~uint64_t{0};
-  job.options.timing = {1, 2, 3, 4, {}};
+  job.options.timing = {1, 2, 3, 4, 5, 6, true, {}};
   job.options.give_up_us = 12;
+  job.options.both_caches = true;
   return job;
 }
 
@@ -59,6 +60,9 @@ TEST(Message, ARunArrivesWhole) {
   EXPECT_EQ(got.job.options.seed, job.options.seed);
   EXPECT_EQ(got.job.options.gate, measure::Gate::kFull);
   EXPECT_EQ(got.job.options.timing.max_total_us, 3);
+  EXPECT_EQ(got.job.options.timing.rest_us, 6);
+  EXPECT_TRUE(got.job.options.timing.cold);
+  EXPECT_TRUE(got.job.options.both_caches);
   EXPECT_EQ(write_run("w", got.job), body) << "what is read is written the same";
   expect_cuts_are_refused(body, read_run);
 }
@@ -71,6 +75,8 @@ TEST(Message, AResultArrivesWhole) {
   result.measurement.samples = 7;
   result.measurement.shared_bytes = 1 << 20;
   result.measurement.concurrent_us = 1.5;
+  result.measurement.cold_us = 4.5;
+  result.measurement.conditions = {3, 1980, 1900, 3201, 61, 480.5};
   result.cost.after = 2.5;
   result.failure = Code::kTimedOut;
   result.source_key = "k";
@@ -80,8 +86,21 @@ TEST(Message, AResultArrivesWhole) {
   EXPECT_EQ(got.result.measurement.outcome, artifact::Outcome::kTimedOut);
   EXPECT_EQ(got.result.measurement.shared_bytes, 1 << 20);
   EXPECT_EQ(got.result.measurement.concurrent_us, 1.5);
+  EXPECT_EQ(got.result.measurement.cold_us, 4.5);
+  EXPECT_EQ(got.result.measurement.conditions.power_w, 480.5);
   EXPECT_EQ(write_result(got.result, true), body);
   expect_cuts_are_refused(body, read_result);
+}
+
+TEST(Message, TimingsArriveWhole) {
+  measure::Timing timing{3.5, 0.25, 9, true, {2, 1980, 1700, 3201, 61, 480}};
+  const std::vector<std::byte> body = write_timings({timing, {}});
+  const auto got = read_timings(body);
+  ASSERT_EQ(got.size(), 2u);
+  EXPECT_TRUE(got[0].throttled);
+  EXPECT_EQ(got[0].conditions.least_sm_mhz, 1700);
+  EXPECT_EQ(write_timings(got), body);
+  expect_cuts_are_refused(body, read_timings);
 }
 
 TEST(Message, AWorkloadMeansTheSame) {

@@ -1,0 +1,120 @@
+#include "flow/confirm.h"
+
+#include <fmt/format.h>
+#include <thrice/status.h>
+
+#include <algorithm>
+
+#include "flow/tuning.h"
+#include "tune/family_space.h"
+
+namespace thrice::flow {
+
+using artifact::Measurement;
+using artifact::Outcome;
+using artifact::Schedule;
+using plan::PlannedWorkload;
+
+std::vector<Schedule> stand_ins(const PlannedWorkload& planned, const target::DeviceSpec& device,
+                                const Schedule& failed) {
+  constexpr size_t kMost = 8;
+  constexpr int kDraws = 32;
+  const tune::Space space = tune::family_space(planned.workload, *planned.family, planned.facts, device);
+  std::vector<Schedule> others, same;
+  const auto add = [&](const Schedule& schedule) {
+    std::vector<Schedule>& list = schedule.tactic == failed.tactic ? same : others;
+    if (!(schedule == failed) && std::find(list.begin(), list.end(), schedule) == list.end())
+      list.push_back(schedule);
+  };
+  for (const tune::Point& point : space.firsts()) add(space.schedule(point));
+  Rng rng(1);
+  for (int draw = 0; draw < kDraws; ++draw)
+    if (const auto point = space.sample(rng)) add(space.schedule(*point));
+  // Of each tactic once before any is there twice.
+  std::vector<Schedule> order;
+  for (const bool again : {false, true})
+    for (const Schedule& schedule : others) {
+      const bool has = std::any_of(order.begin(), order.end(),
+                                   [&](const Schedule& o) { return o.tactic == schedule.tactic; });
+      if (has == again && std::find(order.begin(), order.end(), schedule) == order.end())
+        order.push_back(schedule);
+    }
+  if (order.size() > kMost / 2) order.resize(kMost / 2);
+  order.insert(order.end(), same.begin(), same.end());
+  if (order.size() > kMost) order.resize(kMost);
+  return order;
+}
+
+namespace {
+
+// What takes the place of a schedule that fails, in this order: the default, this run's other verified trials
+// (the fastest first), stand-ins.
+std::vector<Schedule> next_best(const TuningContext& c, const PlannedWorkload& planned, const Tuned& tuned) {
+  constexpr size_t kTrialsTaken = 4;
+  std::vector<Schedule> list{tuned.default_schedule};
+  std::vector<Attempt> attempts = tuned.attempts;
+  std::erase_if(attempts, [](const Attempt& a) { return !a.ok; });
+  std::stable_sort(attempts.begin(), attempts.end(),
+                   [](const Attempt& a, const Attempt& b) { return a.time_us < b.time_us; });
+  if (attempts.size() > kTrialsTaken) attempts.resize(kTrialsTaken);
+  for (const Attempt& a : attempts) list.push_back(Schedule::parse(a.schedule));
+  for (const Schedule& s : stand_ins(planned, c.device->spec(), tuned.default_schedule)) list.push_back(s);
+  return list;
+}
+
+}  // namespace
+
+void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads,
+             std::vector<std::string>& notes) {
+  int64_t done = 0;
+  for (const auto& [hash, planned] : workloads) {
+    const auto it = c.results->find(hash);
+    if (it == c.results->end()) continue;
+    Tuned& tuned = it->second;
+    if (tuned.default_schedule.family.empty()) tuned.default_schedule = planned.schedule;  // never tuned
+    c.listener->tell({"verify", planned.uses.front(), done++, static_cast<int64_t>(workloads.size()), 0, -1});
+    measure::Oracle oracle(planned.workload, planned.facts);
+    std::vector<Schedule> waiting{tuned.schedule};
+    std::string first_reason;
+    for (size_t i = 0;; ++i) {
+      const Schedule schedule = waiting[i];
+      measure::TrialOptions options;
+      options.gate = measure::Gate::kFull;
+      options.seed = c.settings->seed + 7919;  // seeds that no screening used
+      options.timing = {0, 1, 0};              // judged here, timed elsewhere
+      const Measurement m =
+          c.runner->run(planned.workload, *planned.family, schedule, oracle, options).measurement;
+      if (m.outcome == Outcome::kOk) {
+        if (i > 0) {
+          notes.push_back(fmt::format("{}: '{}' passed screening but not the full gate ({}); '{}' is used",
+                                      planned.uses.front(), waiting.front().str(), first_reason,
+                                      schedule.str()));
+          tuned.schedule = schedule;
+          tuned.best = schedule == tuned.default_schedule ? tuned.by_default : m;
+        }
+        tuned.best.error = m.error;
+        tuned.best.error_limit = m.error_limit;
+        break;
+      }
+      const bool can_go_on = c.runner->place().lost().empty();
+      if (c.store && can_go_on) {
+        artifact::TuningRecord record = record_of(c, planned, schedule);
+        record.measurement = m;
+        record.measurement.message = kFailsFullGate + m.message;
+        c.store->add(record);
+      }
+      if (i == 0) {
+        first_reason = m.message;
+        for (const Schedule& next : next_best(c, planned, tuned))
+          if (std::find(waiting.begin(), waiting.end(), next) == waiting.end()) waiting.push_back(next);
+      }
+      if (i + 1 < waiting.size() && can_go_on) continue;
+      throw Error(Code::kWrongResult,
+                  fmt::format("region '{}': '{}' fails the full gate ({}), and so does whatever could take "
+                              "its place ({} schedules tried)",
+                              planned.uses.front(), waiting.front().str(), first_reason, i + 1));
+    }
+  }
+}
+
+}  // namespace thrice::flow
