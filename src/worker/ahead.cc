@@ -1,7 +1,12 @@
 #include "worker/ahead.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
+#include <fstream>
+#include <sstream>
 
 #include "base/clock.h"
 
@@ -9,7 +14,23 @@ namespace thrice::worker {
 namespace {
 
 constexpr size_t kMostWaiting = 64, kRemembered = 256;
-constexpr double kPatience_s = 5;  // a kernel that hangs takes cores from the trial beside it
+// Of processor time: a kernel that hangs takes cores from the trial beside it, one that waits for a core does
+// not.
+constexpr double kPatience_s = 5;
+
+double processor_seconds(pid_t pid) {
+  std::ifstream stat(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(stat, text);
+  const size_t name_ends = text.rfind(')');
+  if (name_ends == std::string::npos) return 0;
+  std::istringstream fields(text.substr(name_ends + 1));
+  std::string skipped;
+  for (int i = 3; i < 14; ++i) fields >> skipped;  // as proc(5) numbers them
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
 
 }  // namespace
 
@@ -85,11 +106,17 @@ void Ahead::halt(bool still) {
 }
 
 bool Ahead::serve(Child& child, const Coming& coming) const {
-  const double deadline = monotonic_us() + std::min(limits_.build_s, kPatience_s) * 1e6;
+  constexpr double kLook_us = 100e3;
+  const double deadline = monotonic_us() + limits_.build_s * 1e6, spent = processor_seconds(child.pid());
   bool is_good = child.channel().send(Kind::kCompare, coming.request, deadline);
   Message answer;
   while (is_good) {
-    if (child.channel().receive(answer, deadline) != Channel::Got::kMessage) return false;
+    const Channel::Got got = child.channel().receive(answer, monotonic_us() + kLook_us);
+    if (got == Channel::Got::kEnd) return false;
+    if (got == Channel::Got::kTimeout) {
+      is_good = monotonic_us() < deadline && processor_seconds(child.pid()) - spent < kPatience_s;
+      continue;
+    }
     if (answer.kind == Kind::kUnknownWorkload)
       is_good = child.channel().send(Kind::kWorkload, coming.workload, deadline) &&
                 child.channel().send(Kind::kCompare, coming.request, deadline);

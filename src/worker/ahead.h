@@ -1,6 +1,7 @@
 // Processes beside the runner that build and launch coming candidates once, on CPU devices: drivers compile
 // at a kernel's first launch and keep the result on disk, where the runner finds it. What fails there fails
-// in the runner again, where it is judged; only a limit of time that ran out need not run out twice.
+// in the runner again, where it is judged. What takes seconds of processor time (a kernel that hangs) is
+// given up and left to the runner and its limits.
 #pragma once
 #include <condition_variable>
 #include <deque>

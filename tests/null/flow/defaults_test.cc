@@ -74,12 +74,13 @@ TEST(Defaults, OtherWeightsChooseOtherRecordsWithoutATrial) {
   planned.schedule = {"text", "default", {}};
   planned.uses = {"Relu_7"};
   const std::string environment = store.put_environment("{}");
+  const auto device = backend::open_device("null:0");
+  measure::TrialRunner runner(device, std::make_shared<jit::KernelCache>(device, ""));
+  TuningContext keys;
+  keys.runner = &runner;
+  keys.environment = environment;
   const auto keep = [&](const char* tactic, double us, double concurrent_us, int64_t bytes) {
-    artifact::TuningRecord r;
-    r.workload = planned.workload.hash;
-    r.shape = shape_key(planned);
-    r.environment = environment;
-    r.schedule = {"text", tactic, {}};
+    artifact::TuningRecord r = record_of(keys, planned, {"text", tactic, {}});
     r.measurement.outcome = artifact::Outcome::kOk;
     r.measurement.time_us = us;
     r.measurement.error = 0;
@@ -92,8 +93,6 @@ TEST(Defaults, OtherWeightsChooseOtherRecordsWithoutATrial) {
   keep("quick", 80, 79, 1 << 20);
   keep("shares", 90, 30, 1 << 20);
   keep("slim", 99, 89, 0);
-  const auto device = backend::open_device("null:0");
-  measure::TrialRunner runner(device, std::make_shared<jit::KernelCache>(device, ""));
   const Listener listener;
   for (const auto& [weights, tactic] : std::vector<std::pair<RewardWeights, const char*>>{
            {{1, 0, 0}, "quick"}, {{0, 1, 0}, "shares"}, {{0, 0, 1}, "slim"}, {{0.6, 0.3, 0.1}, "slim"}}) {
