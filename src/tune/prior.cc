@@ -165,10 +165,14 @@ std::vector<artifact::Schedule> GroupNet::examples(const Context& context) const
 
 bool GroupNet::covers(const Context& context) const {
   const auto cpu = context.find("cpu");
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    if (inputs_[i] == "c:cpu" && cpu != context.end() && scale_[i] == 0)
-      return std::abs(mean_[i] - static_cast<float>(cpu->second)) < 0.01f;
-  return true;
+  if (cpu == context.end()) return true;
+  bool told = false;
+  for (const Example& example : examples_)
+    if (const auto it = example.context.find("cpu"); it != example.context.end()) {
+      told = true;
+      if (std::abs(it->second - cpu->second) < 0.01) return true;
+    }
+  return !told;
 }
 
 std::vector<float> NetPrior::expected(const Space& space, const std::vector<Point>& points) const {
@@ -198,10 +202,15 @@ Knowledge train_knowledge(const std::vector<Task>& tasks, const GroupNet::TrainO
     if (any && task.samples.size() > 1) groups[task.group].push_back(&task);
   }
   Knowledge knowledge;
-  for (const auto& [group, of] : groups) {
-    size_t samples = 0;
-    for (const Task* task : of) samples += task->samples.size();
-    if (samples < kFewest) continue;
+  const auto is_cpu = [](const Task& task) {
+    const auto it = task.context.find("cpu");
+    return it != task.context.end() && it->second > 0;
+  };
+  for (auto& [group, of] : groups) {
+    std::map<bool, size_t> samples;
+    for (const Task* task : of) samples[is_cpu(*task)] += task->samples.size();
+    std::erase_if(of, [&](const Task* task) { return samples[is_cpu(*task)] < kFewest; });
+    if (of.empty()) continue;
     knowledge.nets.push_back(std::make_shared<GroupNet>(GroupNet::train(of, options)));
   }
   return knowledge;

@@ -111,7 +111,8 @@ class Knowledge {
   static const Knowledge& shipped();                                         // what this program carries
 };
 
-// Nets of every group with at least so many samples: from fewer a network learns noise.
+// Nets of every group with at least so many samples: from fewer a network learns noise. CPUs and others count
+// by themselves: what has fewer is left out.
 constexpr size_t kFewest = 64;
 Knowledge train_knowledge(const std::vector<Task>& tasks, const GroupNet::TrainOptions& options);
 

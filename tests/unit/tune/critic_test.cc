@@ -188,6 +188,10 @@ TEST(Knowledge, OfCpusSaysNothingOfGpus) {
   EXPECT_TRUE(net->covers({{"cpu", 1}}));
   EXPECT_FALSE(net->covers({{"cpu", 0}}));
   tasks[0].samples.resize(5);
+  tasks[0].context["cpu"] = 0;
+  const auto cpus = train_knowledge(tasks, options).find("g");
+  EXPECT_EQ(cpus->tasks(), tasks.size() - 1) << "five samples of a GPU are left out";
+  EXPECT_FALSE(cpus->covers({{"cpu", 0}}));
   EXPECT_TRUE(train_knowledge({tasks[0]}, options).nets.empty()) << "too few samples";
 }
 

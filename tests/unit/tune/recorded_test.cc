@@ -9,12 +9,15 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "tune/evaluate.h"
 #include "tune/score.h"
 
 namespace thrice::tune {
 namespace {
+
+constexpr size_t kLeastRecorded = 456;
 
 std::string written(const std::string& name, const std::string& text) {
   const std::string path = testing::TempDir() + "/" + name;
@@ -85,6 +88,19 @@ TEST(Recorded, WhatIsNoSpaceIsRefused) {
     EXPECT_THROW(read_space(written("bad.csv", text)), Error) << text;
   EXPECT_THROW(read_space(written("cut.csv.gz", "a,time\n1,2\n") + ".none.gz"), Error);
   EXPECT_THROW(read_spaces(testing::TempDir() + "/nowhere"), Error);
+}
+
+// What the repository holds of our own families (bench/record_spaces.cc).
+TEST(Recorded, OurOwnSpacesAreThere) {
+  const std::vector<RecordedSpace> spaces = read_spaces(std::string(THRICE_SOURCE_DIR) + "/data/spaces/h200");
+  std::map<std::string, int> shapes;
+  for (const RecordedSpace& s : spaces) {
+    ++shapes[s.family];
+    EXPECT_GE(s.times.size(), s.family == "row" ? 88u : kLeastRecorded) << s.name;
+    EXPECT_GT(s.space.tactics(), 1u) << s.name;
+    EXPECT_FALSE(s.device.empty()) << s.name << " has no facts in meta.json";
+  }
+  EXPECT_EQ(shapes, (std::map<std::string, int>{{"conv", 3}, {"matmul", 3}, {"row", 3}}));
 }
 
 TEST(Score, RandomIsZeroAndTheOptimumIsOne) {
