@@ -136,6 +136,7 @@ void Ahead::loop(Seat& seat) {
     child = std::move(next);  // the old one is gone before its number may be another's
     seat.pid = child ? child->pid() : -1;
     if (child && halted_) ::kill(seat.pid, SIGSTOP);
+    if (child && stopping_) ::kill(seat.pid, SIGKILL);  // the destructor did not see it
   };
   int deaths = 0;
   for (;;) {
