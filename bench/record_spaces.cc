@@ -121,6 +121,7 @@ class Recorder {
     }
     return true;
   }
+  const std::vector<ir::Fact>& facts_of_first() const { return tables_[0].planned.facts; }
   size_t done() const { return next_; }
   size_t planned() const { return plan_.size(); }
   double best_us(size_t i) const { return tables_[i].best_us; }
@@ -281,7 +282,7 @@ void record(const std::vector<bench::TunedCase>& cases, const Flags& flags,
   keep();
   constexpr size_t kTurn = 24;
   const auto prepare = [&](Recorder& r, const bench::TunedCase& c) {
-    runner.prepare(c.workload, *plan::match_family(c.workload), r.ahead(2 * kTurn));
+    runner.prepare(c.workload, *plan::match_family(c.workload), r.facts_of_first(), r.ahead(2 * kTurn));
   };
   const auto case_of = [&](const Recorder& r) -> const bench::TunedCase& {
     return *std::find_if(cases.begin(), cases.end(),

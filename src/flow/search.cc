@@ -104,7 +104,8 @@ namespace {
 std::string ending(const Searched& work) {
   constexpr double kNearLight = 1.05, kGain = 0.01;
   constexpr int kPatience = 160;
-  if (work.light_us > 0 && work.tuned->best.time_us <= kNearLight * work.light_us)
+  const double best_us = work.tuned->best.time_us;  // far below: the peaks are wrong, and say nothing
+  if (work.light_us > 0 && best_us <= kNearLight * work.light_us && kNearLight * best_us >= work.light_us)
     return "within 5% of the device's peaks";
   if (work.standing.trials_without_gain >= kPatience && work.first.empty() &&
       work.agent->expected_gain() < kGain)

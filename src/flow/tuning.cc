@@ -336,7 +336,8 @@ void tune(const TuningContext& c, const std::map<std::string, PlannedWorkload>& 
     work.tuned = &it->second;
     work.reward =
         Reward(c.settings->agent_config.reward_weights, operand_bytes(planned), it->second.by_default);
-    work.light_us = light_us(planned, c.peaks ? *c.peaks : c.device->spec());
+    // A CPU's peaks come from a probe whose cores others use too: on a busy machine they are far too low.
+    if (!c.device->spec().is_cpu) work.light_us = light_us(planned, c.peaks ? *c.peaks : c.device->spec());
     work.space = std::make_unique<tune::Space>(
         tune::family_space(planned.workload, *planned.family, planned.facts, c.device->spec()));
     tune::AgentOptions options = agent_options(*c.settings, hash);

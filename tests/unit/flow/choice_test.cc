@@ -196,6 +196,10 @@ TEST(Choice, WorkloadsEndEarly) {
   EXPECT_EQ(tuned[2].ended, "");
   EXPECT_EQ(tuned[0].trials + tuned[1].trials, 0);
   EXPECT_EQ(tuned[2].trials, 12);
+  works[0].light_us = 3 * tuned[0].best.time_us;  // a peak that is refuted by what was measured
+  works[0].standing.exhausted = false;
+  search(works, source, {&trials, 14, std::numeric_limits<double>::infinity()}, {});
+  EXPECT_NE(tuned[0].ended, "within 5% of the device's peaks");
 }
 
 TEST(Choice, TwoColdRunsAgree) {
