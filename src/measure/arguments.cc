@@ -90,11 +90,15 @@ std::byte Arguments::guard_of(const Piece& piece) const {
 
 // nullptr: poison.
 void Arguments::write(const Piece& piece, const std::byte* data) {
-  host_.assign(piece.all_bytes(), guard_of(piece));
+  host_.resize(piece.all_bytes());
+  const auto body = host_.begin() + kGuardBytes;
+  const auto end = body + static_cast<std::ptrdiff_t>(piece.bytes);
+  std::fill(host_.begin(), body, guard_of(piece));
   if (data && piece.bytes)
     std::memcpy(host_.data() + kGuardBytes, data, piece.bytes);
   else
-    std::fill_n(host_.begin() + kGuardBytes, piece.bytes, fill_.poison);
+    std::fill(body, end, fill_.poison);
+  std::fill(end, host_.end(), guard_of(piece));
   stream_.copy_to_device({piece.buffer, 0, host_.size()}, host_);
 }
 
