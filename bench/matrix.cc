@@ -1,18 +1,20 @@
-// float32 products on a CUDA card: every legal schedule of wgmma and some of mma are screened, then the best
-// ones and the best of cuBLASLt's answers in both layouts of B are timed in turns.
-//   bench_matrix [--device cuda:0] [--shape MxNxK,...] [--schedule TEXT] [--finalists 4] [--out FILE] [--keep
-//   FOLDER]
-// --keep FOLDER writes text and cubin of each schedule (for cuobjdump -res-usage) and, without a card
-// (--device cuda:sm_90a), only that is done. Burst: after 20 ms of rest and 3 warm launches. Sustained: half
-// a second back to back. Launches under 0.5 ms in batches; warm L2. Error: 512 elements of the result against
-// float64 sums on the host: norm, and the largest |error| / (|A| |B|).
+// Products on a CUDA card: schedules of our tactics are screened, then the best ones, the rule-chosen ones
+// and the best of cuBLASLt's answers, in both layouts of B, are timed in turns.
+//   bench_matrix [--device cuda:0] [--dtype f32] [--suite matmul|skinny] [--shape MxNxK,...]
+//                [--schedule TACTIC/TEXT,...] [--limit 32] [--finalists 4] [--out FILE] [--keep FOLDER]
+// --limit: schedules a tactic and layout (bench/matrix_corner.h says which). --keep FOLDER writes text and
+// cubin of each schedule (for cuobjdump -res-usage) and, without a card (--device cuda:sm_90a), only that is
+// done. Burst: after 20 ms of rest and 3 warm launches. Sustained, of the best of either side: half a second
+// back to back. Launches under 0.5 ms in batches; warm L2. Error: 512 elements against float64 sums on the
+// host: norm, and the largest |error| / (|A| |B|). The copy rate is that of the driver's copy of 1 GiB, bytes
+// read and written.
 #include <fmt/format.h>
 #include <thrice/status.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ctime>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -24,7 +26,8 @@
 #include "backend/backend.h"
 #include "backend/cross_device.h"
 #include "base/hash.h"
-#include "bench/one_operator.h"
+#include "bench/matrix_corner.h"
+#include "bench/matrix_report.h"
 #include "family/matmul/matmul.h"
 #include "family/prelude.h"
 #include "ir/check.h"
@@ -34,44 +37,16 @@ namespace {
 using namespace thrice;  // NOLINT: a program of one file
 using artifact::Schedule;
 
-struct Shape {
-  int64_t m, n, k;
-  std::string str() const { return fmt::format("{}x{}x{}", m, n, k); }
-};
-const std::vector<Shape> kShapes = {{1024, 1024, 1024}, {4096, 4096, 4096}, {8192, 8192, 8192},
-                                    {16, 4096, 4096},   {64, 12288, 4096},  {2048, 768, 768},
-                                    {2048, 3072, 768},  {2048, 768, 3072},  {128, 128, 65536}};
+using Shape = bench::MatrixShape;
 
-ir::Workload make_workload(const Shape& s, bool trans_b) {
-  const std::vector<int64_t> b = trans_b ? std::vector<int64_t>{s.n, s.k} : std::vector<int64_t>{s.k, s.n};
-  ir::Attributes attrs;
-  if (trans_b) attrs["trans_b"] = int64_t{1};
-  ir::Workload w = bench::one_operator(ir::Op::matmul, {{s.m, s.k}, b}, attrs);
-  w.graph.value(w.graph.inputs[1]).is_weight = true;
-  return w;
-}
-
-struct Candidate {
+struct Candidate : bench::Measured {
   Schedule schedule;
-  bool trans_b = false;
   artifact::KernelSource source;
   artifact::KernelBinary binary;
   std::vector<backend::RecordedLaunch> launches;
-  double screened = 1e30, burst = 0, sustained = 0, error = 0, bound = 0;
+  double screened = 1e30;
   std::vector<double> samples;
-  bool is_library() const { return schedule.tactic == "cublaslt"; }
-  std::string name() const { return fmt::format("{} {}", trans_b ? "nt" : "nn", schedule.str()); }
 };
-
-void each_choice(const std::vector<artifact::Parameter>& parameters, size_t at, Schedule& s,
-                 const std::function<void()>& use) {
-  if (at == parameters.size()) return use();
-  for (const int64_t choice : parameters[at].choices) {
-    s.values.emplace_back(parameters[at].name, choice);
-    each_choice(parameters, at + 1, s, use);
-    s.values.pop_back();
-  }
-}
 
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
@@ -80,11 +55,12 @@ double median(std::vector<double> v) {
 
 class Bench {
  public:
-  Bench(const std::string& device, std::string keep, std::string filter)
-      : keep_(std::move(keep)), filter_(std::move(filter)) {
+  Bench(const std::string& device, DType dtype, std::string keep, std::string filter, size_t limit)
+      : dtype_(dtype), limit_(limit), keep_(std::move(keep)), filter_(std::move(filter)) {
     is_card_ = device.find("sm_") == std::string::npos;
     device_ = is_card_ ? backend::open_device(device) : backend::open_cross_device(device.substr(5));
     stream_ = device_->make_stream();
+    if (is_card_) measure_copy();
   }
 
   void run(const Shape& s, size_t finalists) {
@@ -97,7 +73,7 @@ class Bench {
         check(s, c);
         c.screened = sample(c, 3);
       } catch (const Error& error) {
-        fmt::print("  {}: {}\n", c.name(), error.what());
+        fmt::print("  {}: {}\n", c.name, error.what());
       }
     std::stable_sort(all.begin(), all.end(),
                      [](const Candidate& a, const Candidate& b) { return a.screened < b.screened; });
@@ -105,7 +81,8 @@ class Bench {
     for (const bool library : {true, false}) {
       size_t taken = 0;
       for (Candidate& c : all)
-        if (c.is_library() == library && c.screened < 1e29 && taken < (library ? 2 : finalists)) {
+        if (c.is_library == library && c.screened < 1e29 &&
+            (c.is_default || taken < (library ? 2 : finalists))) {
           last.push_back(&c);
           ++taken;
         }
@@ -115,55 +92,56 @@ class Bench {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         c->samples.push_back(sample(*c, 3));
       }
-    for (Candidate* c : last) {
-      c->burst = median(c->samples);
-      c->sustained = sustained(*c);
+    for (Candidate* c : last) c->burst = median(c->samples);
+    for (const bool library : {true, false}) {
+      Candidate* best = nullptr;
+      for (Candidate* c : last)
+        if (c->is_library == library && (best == nullptr || c->burst < best->burst)) best = c;
+      if (best != nullptr) best->sustained = sustained(*best);
     }
-    report(s, last);
+    report_.add(s, dtype_, limit(), {last.begin(), last.end()});
   }
 
   const target::DeviceSpec& spec() const { return device_->spec(); }
-  std::string json(const std::string& command) const {
-    char date[32];
-    const std::time_t now = std::time(nullptr);
-    std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
-    return fmt::format(
-        "{{\"schema\": 1,\n \"runs\": [{{\"id\": \"matrix\", \"date\": \"{}\", \"command\": \"{}\", "
-        "\"environment\": "
-        "{{\"device\": \"{}\", \"driver\": \"{}\", \"cublaslt\": \"{}\"}}}}],\n \"cases\": [\n{}\n ]}}\n",
-        date, command, spec().name, spec().driver, spec().cublaslt, cases_);
-  }
+  std::string json(const std::string& command) const { return report_.json(command, spec()); }
 
  private:
   std::vector<Candidate> candidates(const Shape& s) {
     std::vector<Candidate> all;
     for (const bool trans_b : {false, true}) {
-      const ir::Workload w = make_workload(s, trans_b);
+      const ir::Workload w = bench::matrix_workload(s, trans_b, dtype_);
       const auto facts = ir::facts_at(w.graph, {});
       const auto& family = family::matmul_family();
+      const auto add = [&](const Schedule& schedule) -> Candidate& {
+        for (Candidate& c : all)
+          if (c.trans_b == trans_b && c.schedule == schedule) return c;
+        Candidate c;
+        c.schedule = schedule;
+        c.trans_b = trans_b;
+        c.tactic = schedule.tactic;
+        c.is_library = c.tactic == "cublaslt";
+        c.name = fmt::format("{} {}", trans_b ? "nt" : "nn", schedule.str());
+        const auto text = family.emit(w, schedule, spec());
+        c.source.language = artifact::Language::kCuda;
+        c.source.text = family::prelude(c.source.language) + text.text;
+        c.source.kernels = text.kernels;
+        c.source.key = hash_hex(c.source.text);
+        all.push_back(std::move(c));
+        return all.back();
+      };
+      add(family.default_schedule(w, facts, spec())).is_default = true;
       for (const auto& tactic : family.space(w, facts, spec()).tactics) {
-        const bool is_mma = tactic.tactic == "mma";
-        if (tactic.tactic != "cublaslt" && tactic.tactic != "wgmma" && !is_mma) continue;
+        const bool is_mma = tactic.tactic == "mma", is_library = tactic.tactic == "cublaslt";
+        if (tactic.tactic == "naive" || tactic.tactic == "tiled") continue;
+        std::vector<Schedule> schedules;
         Schedule schedule{tactic.family, tactic.tactic, {}};
-        each_choice(tactic.parameters, 0, schedule, [&] {
-          if (family.illegal(w, schedule, spec())) return;
-          // Of mma's thousands, the corner that tuning mostly ends in.
-          if (is_mma && (schedule.get("stages") != 3 || schedule.get("tile_k") != 32 ||
-                         schedule.get("warps_m") != 2 || schedule.get("warps_n") != 2))
+        bench::each_choice(tactic.parameters, 0, schedule, [&] {
+          if ((is_mma && !bench::in_mma_corner(s, schedule)) || !bench::passes(filter_, schedule) ||
+              family.illegal(w, schedule, spec()))
             return;
-          if (!filter_.empty() && schedule.tactic == "wgmma" &&
-              schedule.str().find(filter_) == std::string::npos)
-            return;
-          Candidate c;
-          c.schedule = schedule;
-          c.trans_b = trans_b;
-          const auto text = family.emit(w, schedule, spec());
-          c.source.language = artifact::Language::kCuda;
-          c.source.text = family::prelude(c.source.language) + text.text;
-          c.source.kernels = text.kernels;
-          c.source.key = hash_hex(c.source.text);
-          all.push_back(std::move(c));
+          schedules.push_back(schedule);
         });
+        for (const Schedule& one : is_library ? schedules : bench::spread(schedules, limit_)) add(one);
       }
     }
     return all;
@@ -180,7 +158,7 @@ class Bench {
           Candidate* c = nullptr;
           {
             const std::lock_guard lock(mutex);
-            while (next < all.size() && all[next].is_library()) ++next;
+            while (next < all.size() && all[next].is_library) ++next;
             if (next == all.size()) return;
             c = &all[next++];
           }
@@ -193,10 +171,10 @@ class Bench {
                          static_cast<std::streamsize>(c->binary.bytes.size()));
             }
             const std::lock_guard lock(mutex);
-            if (!is_card_) fmt::print("{} {} {}\n", c->source.key, c->name(), c->binary.log);
+            if (!is_card_) fmt::print("{} {} {}\n", c->source.key, c->name, c->binary.log);
           } catch (const Error& error) {
             const std::lock_guard lock(mutex);
-            fmt::print("{}: {}\n", c->name(), error.what());
+            fmt::print("{}: {}\n", c->name, error.what());
           }
         }
       });
@@ -219,25 +197,38 @@ class Bench {
         });
       for (std::thread& t : threads) t.join();
     }
-    const auto put = [&](const std::vector<float>& v) {
-      buffers_.push_back({device_->allocate(v.size() * 4), 0, v.size() * 4});
-      stream_->copy_to_device(buffers_.back(), std::as_bytes(std::span<const float>(v)));
+    const auto put = [&](std::vector<float>& v) {
+      if (dtype_ == DType::kF32) {
+        buffers_.push_back({device_->allocate(v.size() * 4), 0, v.size() * 4});
+        return stream_->copy_to_device(buffers_.back(), std::as_bytes(std::span<const float>(v)));
+      }
+      std::vector<uint16_t> stored(v.size());
+      for (size_t i = 0; i < v.size(); ++i) {
+        v[i] = static_cast<float>(round_to(dtype_, v[i]));
+        stored[i] = dtype_ == DType::kF16 ? f16_from_double(v[i]) : bf16_from_double(v[i]);
+      }
+      buffers_.push_back({device_->allocate(v.size() * 2), 0, v.size() * 2});
+      stream_->copy_to_device(buffers_.back(), std::as_bytes(std::span<const uint16_t>(stored)));
     };
     put(host_a_);
     put(host_b_);  // [k][n]
     std::vector<float> turned(host_b_.size());
-    for (int64_t k = 0; k < s.k; ++k)
-      for (int64_t n = 0; n < s.n; ++n)
-        turned[static_cast<size_t>(n * s.k + k)] = host_b_[static_cast<size_t>(k * s.n + n)];
+    constexpr int64_t kTile = 32;  // of a copy that turns rows into columns
+    for (int64_t k0 = 0; k0 < s.k; k0 += kTile)
+      for (int64_t n0 = 0; n0 < s.n; n0 += kTile)
+        for (int64_t n = n0; n < std::min(n0 + kTile, s.n); ++n)
+          for (int64_t k = k0; k < std::min(k0 + kTile, s.k); ++k)
+            turned[static_cast<size_t>(n * s.k + k)] = host_b_[static_cast<size_t>(k * s.n + n)];
     put(turned);
-    const size_t bytes = static_cast<size_t>(s.m * s.n * 4);
+    expect(s, turned);
+    const size_t bytes = static_cast<size_t>(s.m * s.n) * dtype_bytes(dtype_);
     buffers_.push_back({device_->allocate(bytes), 0, bytes});
   }
 
   void load(const Shape& s, Candidate& c) {
-    const ir::Workload w = make_workload(s, c.trans_b);
+    const ir::Workload w = bench::matrix_workload(s, c.trans_b, dtype_);
     const auto plan = family::matmul_family().launch(w, c.schedule, ir::facts_at(w.graph, {}));
-    if (c.is_library()) c.binary = device_->compiler()->compile(c.source);
+    if (c.is_library) c.binary = device_->compiler()->compile(c.source);
     const auto program = device_->load(c.binary, c.source.kernels);
     std::vector<backend::BufferSpan> buffers{buffers_[0], buffers_[c.trans_b ? 2 : 1], buffers_[3]};
     for (const int64_t bytes : plan.temporary_bytes)
@@ -252,31 +243,68 @@ class Bench {
     }
   }
 
-  void check(const Shape& s, Candidate& c) {
-    stream_->fill(buffers_[3], std::byte{0xff});
-    for (const auto& launch : c.launches) stream_->launch(launch);
-    std::vector<float> got(static_cast<size_t>(s.m * s.n));
-    stream_->copy_to_host(std::as_writable_bytes(std::span<float>(got)), buffers_[3]);
+  // Some elements of the product in float64; `turned` holds the columns of B.
+  void expect(const Shape& s, const std::vector<float>& turned) {
     std::mt19937_64 random(7);
-    double wrong = 0, norm = 0;
+    expected_.clear();
     for (int i = 0; i < 512; ++i) {
       const int64_t m = static_cast<int64_t>(random() % static_cast<uint64_t>(s.m)),
                     n = static_cast<int64_t>(random() % static_cast<uint64_t>(s.n));
-      double sum = 0, size = 0;
+      Expected e{static_cast<size_t>(m * s.n + n), 0, 0};
       for (int64_t k = 0; k < s.k; ++k) {
         const double p = static_cast<double>(host_a_[static_cast<size_t>(m * s.k + k)]) *
-                         host_b_[static_cast<size_t>(k * s.n + n)];
-        sum += p;
-        size += std::fabs(p);
+                         turned[static_cast<size_t>(n * s.k + k)];
+        e.sum += p;
+        e.size += std::fabs(p);
       }
-      const double e = std::fabs(got[static_cast<size_t>(m * s.n + n)] - sum);
+      expected_.push_back(e);
+    }
+  }
+
+  void check(const Shape& s, Candidate& c) {
+    stream_->fill(buffers_[3], std::byte{0xff});
+    for (const auto& launch : c.launches) stream_->launch(launch);
+    const size_t count = static_cast<size_t>(s.m * s.n), bytes = dtype_bytes(dtype_);
+    std::vector<std::byte> got(count * bytes);
+    stream_->copy_to_host(got, buffers_[3]);
+    const auto element = [&](size_t at) -> double {
+      float wide = 0;
+      if (bytes == 4) return std::memcpy(&wide, &got[at * 4], 4), wide;
+      uint16_t narrow = 0;
+      std::memcpy(&narrow, &got[at * 2], 2);
+      return dtype_ == DType::kF16 ? f16_to_double(narrow) : bf16_to_double(narrow);
+    };
+    double wrong = 0, norm = 0;
+    for (const Expected& x : expected_) {
+      const double e = std::fabs(element(x.at) - x.sum);
       wrong += e * e;
-      norm += sum * sum;
-      c.bound = std::isnan(e) ? 1 : std::max(c.bound, e / size);
+      norm += x.sum * x.sum;
+      c.bound = std::isnan(e) ? 1 : std::max(c.bound, e / x.size);
     }
     c.error = std::sqrt(wrong / norm);
-    if (!(c.error <= 1e-5) || !(c.bound <= 1e-5))
+    if (!(c.error <= limit()) || !(c.bound <= limit()))
       throw Error(Code::kWrongResult, fmt::format("error {:.2e}, {:.2e} of |A||B|", c.error, c.bound));
+  }
+
+  // Of a product alone, from docs/numerics.md: an ordinary error that is not known.
+  double limit() const {
+    return dtype_ == DType::kF32 ? 1e-5 : dtype_ == DType::kF16 ? 4.0 / 2048 : 4.0 / 256;
+  }
+
+  void measure_copy() {
+    constexpr size_t kBytes = size_t{1} << 30;
+    const backend::BufferSpan from{device_->allocate(kBytes), 0, kBytes},
+        to{device_->allocate(kBytes), 0, kBytes};
+    stream_->fill(from, std::byte{1});
+    std::vector<double> samples;
+    for (int i = 0; i < 9; ++i) {
+      const auto begin = stream_->record_event();
+      stream_->copy(to, from);
+      const auto end = stream_->record_event();
+      samples.push_back(end->microseconds_since(*begin));
+    }
+    report_.copy_gbs = 2.0 * kBytes / median(samples) * 1e-3;
+    fmt::print("copy: {:.0f} GB/s\n", report_.copy_gbs);
   }
 
   // Microseconds a launch; warm launches first.
@@ -303,33 +331,15 @@ class Bench {
     return median(samples);
   }
 
-  void report(const Shape& s, const std::vector<Candidate*>& last) {
-    const double flop = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-    const Candidate *ours = nullptr, *rival = nullptr;
-    for (const Candidate* c : last) {
-      const Candidate*& best = c->is_library() ? rival : ours;
-      if (best == nullptr || c->burst < best->burst) best = c;
-    }
-    fmt::print("{}\n", s.str());
-    for (const Candidate* c : last)
-      fmt::print("  {:9.1f} us {:6.1f} TF/s  {:9.1f} us {:6.1f} TF/s sustained  x{:.2f}  {:.1e} {:.1e}  {}\n",
-                 c->burst, flop / c->burst * 1e-6, c->sustained, flop / c->sustained * 1e-6,
-                 rival != nullptr ? rival->burst / c->burst : 0.0, c->error, c->bound, c->name());
-    std::fflush(stdout);
-    if (ours == nullptr || rival == nullptr) return;
-    cases_ += fmt::format(
-        "{}  {{\"run\": \"matrix\", \"suite\": \"matmul_f32\", \"name\": \"{}\", \"family\": \"matmul\", "
-        "\"shape\": \"{}\", "
-        "\"dtype\": \"f32\", \"numerics\": \"strict\", \"thrice_us\": {:.2f}, \"thrice_burst_us\": {:.2f}, "
-        "\"thrice_sustained_us\": {:.2f}, \"rivals\": {{\"cublaslt_f32\": {:.2f}, "
-        "\"cublaslt_f32_sustained\": {:.2f}}}, "
-        "\"error\": {:.3e}, \"error_limit\": 1e-5, \"note\": \"B packed once before, A at every run\", "
-        "\"tactic\": \"{}\", \"schedule\": \"{}\"}}",
-        cases_.empty() ? "" : ",\n", s.str(), s.str(), ours->burst, ours->burst, ours->sustained,
-        rival->burst, rival->sustained, ours->error, ours->schedule.tactic, ours->name());
-  }
-
-  std::string keep_, filter_, cases_;
+  struct Expected {
+    size_t at;
+    double sum, size;
+  };
+  DType dtype_ = DType::kF32;
+  size_t limit_ = 0;
+  bench::MatrixReport report_;
+  std::vector<Expected> expected_;
+  std::string keep_, filter_;
   bool is_card_ = false;
   backend::DevicePtr device_;
   std::unique_ptr<backend::Stream> stream_;
@@ -340,12 +350,14 @@ class Bench {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string device = "cuda:0", only, out, keep, filter, finalists = "4", command = "bench_matrix";
+  std::string device = "cuda:0", only, out, keep, filter, suite, dtype = "f32", limit = "32", finalists = "4",
+              command = "bench_matrix";
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
-    std::map<std::string, std::string*> flags = {{"--device", &device},   {"--shape", &only},
-                                                 {"--out", &out},         {"--keep", &keep},
-                                                 {"--schedule", &filter}, {"--finalists", &finalists}};
+    std::map<std::string, std::string*> flags = {
+        {"--device", &device}, {"--shape", &only},      {"--suite", &suite},
+        {"--dtype", &dtype},   {"--limit", &limit},     {"--out", &out},
+        {"--keep", &keep},     {"--schedule", &filter}, {"--finalists", &finalists}};
     if (flags.count(flag) == 0) {
       std::cerr << "no flag '" << flag << "'; the head of bench/matrix.cc names them\n";
       return 2;
@@ -354,9 +366,10 @@ int main(int argc, char** argv) {
     if (flag != "--out") command += " " + flag + " " + argv[i + 1];
   }
   try {
-    Bench bench(device, keep, filter);
+    Bench bench(device, parse_dtype(dtype), keep, filter, static_cast<size_t>(std::stoi(limit)));
     bool any = false;
-    for (const Shape& s : kShapes) {
+    for (const Shape& s : bench::kMatrixShapes) {
+      if (!suite.empty() && s.suites.find(suite) == std::string::npos) continue;
       if (!only.empty() && ("," + only + ",").find("," + s.str() + ",") == std::string::npos) continue;
       any = true;
       bench.run(s, static_cast<size_t>(std::stoi(finalists)));
@@ -365,7 +378,7 @@ int main(int argc, char** argv) {
     }
     if (!any) {
       std::cerr << "--shape '" << only << "' names none of:";
-      for (const Shape& s : kShapes) std::cerr << " " << s.str();
+      for (const Shape& s : bench::kMatrixShapes) std::cerr << " " << s.str();
       std::cerr << "\n";
       return 2;
     }
@@ -373,7 +386,7 @@ int main(int argc, char** argv) {
     std::cerr << error.what() << "\n";
     return 1;
   } catch (const std::invalid_argument&) {
-    std::cerr << "--finalists '" << finalists << "' is not a number\n";
+    std::cerr << "--finalists '" << finalists << "' or --limit '" << limit << "' is not a number\n";
     return 2;
   }
   return 0;

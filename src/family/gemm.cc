@@ -34,7 +34,12 @@ int64_t fitting(int64_t extent, std::initializer_list<int64_t> choices) {
 }  // namespace
 
 GemmSize gemm_size(const Gemm& g, const Facts& facts) {
-  return {g.batches.source(facts), g.rows.source(facts), g.cols.source(facts), g.depth.source(facts)};
+  return {g.batches.source(facts),
+          g.rows.source(facts),
+          g.cols.source(facts),
+          g.depth.source(facts),
+          g.dtype,
+          g.a_place && g.b_place && g.a_in_fours && g.b_in_fours};
 }
 
 bool is_gemm_tactic(const std::string& t) {
@@ -174,6 +179,11 @@ std::string default_gemm_tactic(const Gemm& g, const GemmSize& size, const Devic
       (g.dtype == DType::kF16 || g.dtype == DType::kBF16) && size.rows >= 64 && size.cols >= 64 &&
       (suits_wgmma16(g) || std::min({size.rows, size.cols, size.depth}) >= kAmortized))
     return "wgmma16";
+  // Few rows: the weights are read once, packed or not, and mma's float32 products of 64 rows take longer
+  // than that (64x12288x4096: 57 us against 160).
+  if (device.api == target::Api::kCuda && device.architecture == "sm_90a" && g.dtype == DType::kF32 &&
+      g.b_is_weight && size.rows > 32 && size.cols >= 1024 && size.depth >= 1024)
+    return "wgmma";
   if (device.api == target::Api::kCuda && size.depth >= 16 && is_float(g.dtype) && g.dtype != DType::kF64)
     return "mma";
   if (device.api == target::Api::kCuda || !device.is_cpu)

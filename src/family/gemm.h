@@ -38,18 +38,19 @@ struct Gemm {
   // Address of an element whose neighbours in the named direction follow in memory; empty functions where
   // they do not.
   std::function<std::string(Emitter&, Index z, Index m, Index k)> a_along_k, b_along_k, b_along_n;
-  // For operands without a prologue that are stored in the compute type; empty functions elsewhere.
+  // For operands without a prologue that are stored in `dtype`; empty functions elsewhere.
   // `in_fours`: four neighbours in the direction that follows in memory, counted from a multiple of four, are
-  // aligned together and all inside or all outside.
+  // aligned together and all inside or all outside; `in_eights`: eight.
   std::function<GemmPlace(Emitter&, Index z, Index m, Index k)> a_place;
   std::function<GemmPlace(Emitter&, Index z, Index k, Index n)> b_place;
-  bool a_in_fours = false, b_in_fours = false;
+  bool a_in_fours = false, b_in_fours = false, a_in_eights = false, b_in_eights = false;
   bool a_rows_follow = false;    // neighbours of A in m are closer in memory than those in k (trans_a)
   bool b_depth_follows = false;  // neighbours of B in k are closer in memory than those in n (trans_b)
   // Operands stored in `dtype` as a library takes them (gemm_library.h), and the output whose bytes are the
   // product's; nullopt and -1 where that is not so.
   std::optional<GemmMatrix> a_matrix, b_matrix;
   int plain_output = -1;
+  int sums = -1;  // scratch that was declared for the tactic mma (declare_mma_sums)
   bool a_is_weight = false, b_is_weight = false;  // with a place, and the same bytes in every run
   std::function<void(Emitter&, Index z, Index m, Index n, const std::string& acc)> epilogue;
 };
@@ -57,6 +58,8 @@ struct Gemm {
 // Concrete extents that a default is chosen for.
 struct GemmSize {
   int64_t batches = 1, rows = 1, cols = 1, depth = 1;
+  DType dtype = DType::kF32;
+  bool is_direct = false;  // both operands have places, in fours
 };
 GemmSize gemm_size(const Gemm& gemm, const Facts& facts);
 

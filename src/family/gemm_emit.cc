@@ -363,10 +363,10 @@ void emit_gemm(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm,
   if (tactic == "cublaslt") return emit_gemm_library(draft, symbol, gemm, schedule);
   if (tactic == "wgmma") return emit_gemm_wgmma(draft, symbol, gemm, schedule);
   if (tactic == "wgmma16") return emit_gemm_wgmma16(draft, symbol, gemm, schedule);
+  if (tactic == "mma") return emit_gemm_mma(draft, symbol, gemm, schedule);
   const auto kernel = [&] {
     if (tactic == "naive") return emit_naive(draft, symbol, gemm, schedule);
     if (tactic == "tiled") return emit_tiled(draft, symbol, gemm, schedule, is_cpu);
-    if (tactic == "mma") return emit_gemm_mma(draft, symbol, gemm, schedule);
     if (tactic == "vector") return emit_vector(draft, symbol, gemm, schedule);
     if (tactic == "panel") return emit_gemm_panel(draft, symbol, gemm, schedule);
     if (tactic == "dot") return emit_dot(draft, symbol, gemm, schedule);

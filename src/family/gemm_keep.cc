@@ -40,6 +40,7 @@ void keep_rows(ProgramDraft& draft, const std::string& symbol, Gemm& g) {
     return {fmt::format("({} + {})", name, offset(into, z, m, k)), ""};
   };
   g.a_in_fours = depth % 4 == 0;
+  g.a_in_eights = depth % 8 == 0;
 }
 
 }  // namespace thrice::family

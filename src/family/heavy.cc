@@ -132,9 +132,13 @@ void emit_epilogue_lanes(Emitter& e, DType dtype, const std::string& at, const s
 }
 
 bool is_plain_buffer(const Workload& workload, ValueId value) {
+  const DType dtype = workload.graph.value(value).type.dtype;
+  return storage_type(dtype) == compute_type(dtype) && is_stored_buffer(workload, value);
+}
+
+bool is_stored_buffer(const Workload& workload, ValueId value) {
   const ir::Value& v = workload.graph.value(value);
   if (v.constant || v.producer >= 0) return false;
-  if (storage_type(v.type.dtype) != compute_type(v.type.dtype)) return false;
   for (size_t i = 0; i < workload.graph.inputs.size(); ++i)
     if (workload.graph.inputs[i] == value) return !ir::is_shape_input(workload, i);
   return false;

@@ -45,7 +45,9 @@ void emit_epilogue_lanes(Emitter& e, DType dtype, const std::string& at, const s
 // A buffer that kernels may read directly: an input of the region with no prologue, stored in its compute
 // type.
 bool is_plain_buffer(const Workload& workload, ir::ValueId value);
-// Address of an element of a plain buffer: "(p0 + i3)".
+// An input of the region with no prologue; kernels read its elements as they are stored.
+bool is_stored_buffer(const Workload& workload, ir::ValueId value);
+// Address of an element of a plain or stored buffer: "(p0 + i3)".
 std::string address(Emitter& e, const ProgramDraft& draft, ir::ValueId value, const Coords& coords);
 
 // acc + a * b at the compute type of `dtype`: fused for floats, wrapping for integers.

@@ -65,6 +65,7 @@ void emit_attention_mma(ProgramDraft& draft, const AttentionForm& form, const Sc
               w = e.index().var("w", ir::Dim(form.width));
   Template t("cuda/attention.cuh"), products("cuda/gemm_mma.cuh");
   e.preamble(products.section("functions"));
+  e.preamble(products.section("functions_f32"));
   e.preamble(t.section("functions"));
   const std::string rows = extent_text(e, form.rows), keys = extent_text(e, form.keys);
   t.set("M", rows).set("N", keys).set("TILES_M", tile_count(e, "tiles_m", form.rows, tiles.bm()));

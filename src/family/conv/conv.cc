@@ -9,6 +9,7 @@
 #include "family/conv/conv_problem.h"
 #include "family/conv/conv_taps.h"
 #include "family/gemm_keep.h"
+#include "family/gemm_mma.h"
 
 namespace thrice::family {
 
@@ -257,8 +258,10 @@ class Conv final : public Family {
       const std::string symbol = "conv_" + schedule.tactic;
       Gemm product = gemm_of(draft, conv, schedule.tactic, &schedule);
       // In the order of the kernel's steps neighbours in the depth are a window apart.
-      if (schedule.tactic == "implicit_mma" && legal_chunk(conv, schedule.get("tile_k")) > 0)
+      if (schedule.tactic == "implicit_mma" && legal_chunk(conv, schedule.get("tile_k")) > 0) {
+        product.sums = declare_mma_sums(draft, product, inner);
         keep_rows(draft, symbol, product);
+      }
       emit_gemm(draft, symbol, product, inner, is_cpu);
     } else if (schedule.tactic == "naive") {
       draft.kernels.push_back(emit_conv_naive(draft, conv, schedule));

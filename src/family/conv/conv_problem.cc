@@ -206,20 +206,27 @@ Gemm implicit_gemm(const ProgramDraft& draft, const ConvProblem& conv, int64_t c
     const Coords x = x_coords(e, z, k, n);
     return guarded_x(e, conv, x[0], x[1], {x.begin() + 2, x.end()});
   };
-  if (is_plain_buffer(draft.workload(), conv.w)) {
+  const auto has_place = [&](ir::ValueId v) {
+    return graph.value(v).type.dtype == conv.dtype && is_stored_buffer(draft.workload(), v);
+  };
+  if (has_place(conv.w)) {
     g.a_place = [conv, w_coords, &draft](Emitter& e, Index z, Index m, Index k) -> GemmPlace {
       return {address(e, draft, conv.w, w_coords(e, z, m, k)), ""};
     };
     g.a_is_weight = graph.value(conv.w).is_weight;
-    g.a_in_fours = chunk == 0 && g.depth.dim.is_const() && g.depth.dim.value() % 4 == 0;
+    const bool follows = chunk == 0 && g.depth.dim.is_const();
+    g.a_in_fours = follows && g.depth.dim.value() % 4 == 0;
+    g.a_in_eights = follows && g.depth.dim.value() % 8 == 0;
   }
-  if (is_plain_buffer(draft.workload(), conv.x)) {
+  if (has_place(conv.x)) {
     g.b_place = [conv, x_coords, &draft](Emitter& e, Index z, Index k, Index n) -> GemmPlace {
       const Coords x = x_coords(e, z, k, n);
       return {address(e, draft, conv.x, x), conv.window.inside(e, {x.begin() + 2, x.end()})};
     };
     const Dim positions = product_of(graph, conv.y, 2, rank).dim;
-    g.b_in_fours = conv.is_pointwise() && positions.is_const() && positions.value() % 4 == 0;
+    const bool follow = conv.is_pointwise() && positions.is_const();
+    g.b_in_fours = follow && positions.value() % 4 == 0;
+    g.b_in_eights = follow && positions.value() % 8 == 0;
   }
   g.epilogue = [conv](Emitter& e, Index z, Index m, Index n, const std::string& acc) {
     std::vector<Index> place{index_of(e, conv.batch)};

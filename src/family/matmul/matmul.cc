@@ -93,22 +93,27 @@ Gemm make_gemm(const ProgramDraft& draft, const HeavyRegion& region) {
   };
   g.a = [=](Emitter& e, Index z, Index m, Index k) { return e.value(a, a_coords(e, z, m, k)); };
   g.b = [=](Emitter& e, Index z, Index k, Index n) { return e.value(b, b_coords(e, z, k, n)); };
-  const auto in_fours = [&](ValueId v) {
+  const auto in_runs = [&](ValueId v, int64_t run) {
     const Dim& last = graph.value(v).type.shape.back();
-    return last.is_const() && last.value() % 4 == 0;
+    return last.is_const() && last.value() % run == 0;
   };
-  if (is_plain_buffer(draft.workload(), a)) {
+  const auto has_place = [&](ValueId v) {
+    return graph.value(v).type.dtype == g.dtype && is_stored_buffer(draft.workload(), v);
+  };
+  if (has_place(a)) {
     g.a_place = [=, &draft](Emitter& e, Index z, Index m, Index k) -> GemmPlace {
       return {address(e, draft, a, a_coords(e, z, m, k)), ""};
     };
-    g.a_in_fours = in_fours(a);
+    g.a_in_fours = in_runs(a, 4);
+    g.a_in_eights = in_runs(a, 8);
     g.a_is_weight = graph.value(a).is_weight;
   }
-  if (is_plain_buffer(draft.workload(), b)) {
+  if (has_place(b)) {
     g.b_place = [=, &draft](Emitter& e, Index z, Index k, Index n) -> GemmPlace {
       return {address(e, draft, b, b_coords(e, z, k, n)), ""};
     };
-    g.b_in_fours = in_fours(b);
+    g.b_in_fours = in_runs(b, 4);
+    g.b_in_eights = in_runs(b, 8);
     g.b_is_weight = graph.value(b).is_weight;
   }
   g.a_rows_follow = trans_a;
