@@ -36,7 +36,7 @@ WRONG_RESULT = 12  # docs/exit_codes.md: with the limit for an unknown ordinary 
 
 
 def thrice(program: pathlib.Path, *words: object) -> dict:
-    done = subprocess.run([str(program), *map(str, words), "--json"], stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run([str(program.resolve()), *map(str, words), "--json"], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in (0, WRONG_RESULT):
         print(f"ocr_sizes: exit {done.returncode} from: {' '.join(map(str, words))}\n{done.stdout}", file=sys.stderr)
         raise SystemExit(2)

@@ -162,6 +162,8 @@ TH_UNROLL for (int h = 0; h < 2; ++h) {
 total[h] += __shfl_xor_sync(0xffffffffu, total[h], 1);
 total[h] += __shfl_xor_sync(0xffffffffu, total[h], 2);
 }
+// Where there are no keys, q is still on its way.
+asm volatile("cp.async.wait_group 0;" ::: "memory");
 TH_BARRIER();
 //@join
 TH_UNROLL for (int j = 0; j < $FW; ++j) {

@@ -213,7 +213,7 @@ Gemm implicit_gemm(const ProgramDraft& draft, const ConvProblem& conv, int64_t c
     g.a_place = [conv, w_coords, &draft](Emitter& e, Index z, Index m, Index k) -> GemmPlace {
       return {address(e, draft, conv.w, w_coords(e, z, m, k)), ""};
     };
-    g.a_is_weight = graph.value(conv.w).is_weight;
+    g.a_is_weight = graph.value(conv.w).is_weight && is_plain_buffer(draft.workload(), conv.w);
     const bool follows = chunk == 0 && g.depth.dim.is_const();
     g.a_in_fours = follows && g.depth.dim.value() % 4 == 0;
     g.a_in_eights = follows && g.depth.dim.value() % 8 == 0;
