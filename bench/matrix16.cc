@@ -1,5 +1,6 @@
 // Products of f16 or bf16 on a CUDA card: schedules of wgmma16 and mma and all of cuBLASLt's answers in both
-// layouts of B are screened, then the best of each side are timed in turns.
+// layouts of B (wgmma16: columns' depth following in memory, as PyTorch keeps weights) are screened, then the
+// best of each side and the rule's choice are checked and timed in turns.
 //   bench_matrix16 [--device cuda:0] [--shape MxNxK,...] [--dtype bf16] [--finalists 3] [--out FILE] [--limit
 //   SECONDS]
 // ZxMxNxK is a batch of Z products. Burst: after 20 ms of rest and 3 warm launches. Sustained: half a second
@@ -93,7 +94,6 @@ class Bench {
     fill(s);
     for (Candidate& c : all) try {
         load(s, c);
-        check(s, c);
         c.screened = sample(c, 2);
       } catch (const Error& error) {
         fmt::print("  {}: {}\n", c.name(), error.what());
@@ -104,10 +104,13 @@ class Bench {
     for (const bool library : {true, false}) {
       size_t taken = 0;
       for (Candidate& c : all)
-        if (c.is_library() == library && c.screened < 1e29 && (taken < finalists || c.is_default)) {
-          last.push_back(&c);
-          ++taken;
-        }
+        if (c.is_library() == library && c.screened < 1e29 && (taken < finalists || c.is_default)) try {
+            check(s, c);
+            last.push_back(&c);
+            ++taken;
+          } catch (const Error& error) {
+            fmt::print("  {}: {}\n", c.name(), error.what());
+          }
     }
     for (int round = 0; round < 7; ++round)
       for (Candidate* c : last) {
@@ -171,7 +174,8 @@ class Bench {
         each_choice(tactic.parameters, 0, schedule, [&] {
           if (family.illegal(w, schedule, device_->spec())) return;
           if (tactic.tactic == "wgmma16") {  // of the depths of the ring only the most that fit, up to six
-            if (schedule.get("blocks") == 0) return;
+            if (!trans_b || (schedule.get("blocks") == 0) != (schedule.get("split") > 1)) return;
+            if (schedule.get("split") > 1 && schedule.get("tile_n") > 128) return;
             for (const auto& parameter : tactic.parameters)
               if (parameter.name == "stages")
                 for (const int64_t more : parameter.choices) {

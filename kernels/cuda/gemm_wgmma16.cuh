@@ -6,6 +6,7 @@
 // columns; a step is in flight while the one before it is given back. Both orders of both operands are read as they lie: lines of
 // the depth (rows of 128 bytes, swizzled), or lines of rows or columns (boxes of 64 x 64, which wgmma reads transposed).
 // CLUSTER 2: two blocks take tiles below each other, each brings half of their common columns of B for both.
+// SPLIT > 1: the blocks of a cluster share the depth of one tile each and add up their sums out of all their shared memories.
 // Tiles run through the rows in groups of $GROUP, so that blocks at work share operands in the second cache.
 // A product that nothing follows leaves by a tensor map too, 64 columns at a time, while the next tile is multiplied; others go 32
 // columns at a time through float32 sums in shared memory and the epilogue.
@@ -58,7 +59,7 @@ const int row_group = in_z / ($GROUP * $TILES_N);
 const int first_row = row_group * $GROUP;
 const int rows_in_group = $TILES_M - first_row < $GROUP ? $TILES_M - first_row : $GROUP;
 const int in_group = in_z % ($GROUP * $TILES_N);
-const int tile_m = ((first_row + in_group % rows_in_group) * $CLUSTER + rank) * $BM;
+const int tile_m = ((first_row + in_group % rows_in_group) * $CLUSTER + $ROW_RANK) * $BM;
 const int tile_n = in_group / rows_in_group * $BN;
 //@@ body
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -67,9 +68,10 @@ extern __shared__ __align__(16) char shared_bytes[];
 const th_u32 base = (th_shared(shared_bytes) + 1023) & ~1023u;
 char* shared = shared_bytes + (base - th_shared(shared_bytes));
 const th_u32 full = base + $BARRIERS, empty = full + 8 * $SLOTS;
-const int rank = TH_BLOCK % $CLUSTER;
+const int rank = TH_BLOCK % $TOGETHER;
 const int tiles = $TILES_M * $TILES_N * $BATCHES;
-const int steps = $STEPS;
+const int all_steps = $STEPS;
+//@part
 const int role = TH_THREAD / 128;
 if (TH_THREAD == 0) {
 for (int s = 0; s < $SLOTS; ++s) {
@@ -83,7 +85,7 @@ if (role == $CONSUMERS) {
 //@fewer_registers
 if (TH_THREAD == 128 * $CONSUMERS) {
 int slot = 0, phase = 1;
-TH_NO_UNROLL for (int tile = TH_BLOCK / $CLUSTER; tile < tiles; tile += TH_BLOCKS / $CLUSTER) {
+TH_NO_UNROLL for (int tile = TH_BLOCK / $TOGETHER; tile < tiles; tile += TH_BLOCKS / $TOGETHER) {
 //@tile
 TH_NO_UNROLL for (int step = 0; step < steps; ++step) {
 const th_u32 to_a = base + slot * $SLOT, to_b = to_a + $BM * 128;
@@ -104,8 +106,9 @@ const int group = lane / 4;
 const int quad = lane % 4;
 const int own_row = TH_THREAD % 128 / 32 * 16 + group;
 float acc[$SUMS];
+//@zero
 int slot = 0, phase = 0;
-TH_NO_UNROLL for (int tile = TH_BLOCK / $CLUSTER; tile < tiles; tile += TH_BLOCKS / $CLUSTER) {
+TH_NO_UNROLL for (int tile = TH_BLOCK / $TOGETHER; tile < tiles; tile += TH_BLOCKS / $TOGETHER) {
 //@tile
 TH_NO_UNROLL for (int step = 0; step < steps; ++step) {
 th_barrier_wait(full + 8 * slot, phase);
@@ -123,8 +126,7 @@ slot = slot + 1 == $SLOTS ? 0 : slot + 1;
 asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 th_wgmma_done(acc);
 const int last = slot == 0 ? $SLOTS - 1 : slot - 1;
-if (lane < $CLUSTER) $GIVE_BACK;
-const int block_m = tile_m + role * 64;
+//@last_step
 //@store
 }
 //@stored
@@ -144,7 +146,31 @@ for (int k = 0; k < $K; ++k) {
 //@epilogue
 }
 #endif
+//@@ part
+const int part = (all_steps + $SPLIT - 1) / $SPLIT;
+const int first = rank * part;
+const int steps = all_steps - first < part ? all_steps - first : part;
+//@@ zero
+TH_UNROLL for (int i = 0; i < $SUMS; ++i) {
+acc[i] = 0.0f;
+}
+//@@ store_shared
+const int parts = $SPLIT;
+const int block_m = tile_m;
+const int block_n = tile_n;
+asm volatile("bar.sync 1, %0;" :: "n"(128 * $CONSUMERS) : "memory");
+float* sums = (float*)shared;
+TH_UNROLL for (int j = 0; j < $BN / 8; ++j) {
+const float* total = acc + j * 4;
+float* to = sums + (role * 64 + own_row) * $CP + j * 8 + quad * 2;
+*(float2*)to = make_float2(total[0], total[1]);
+*(float2*)(to + 8 * $CP) = make_float2(total[2], total[3]);
+}
+th_cluster_barrier();
+//@store_tile
+th_cluster_barrier();
 //@@ store_plain
+const int block_m = tile_m + role * 64;
 TH_UNROLL for (int c = 0; c < $BN / 64; ++c) {
 const int from = $STAGING + role * 16384 + c % 2 * 8192;
 if (TH_THREAD % 128 == 0) asm volatile("cp.async.bulk.wait_group.read $UNREAD;" ::: "memory");
@@ -159,6 +185,7 @@ asm volatile("fence.proxy.async.shared::cta;\n\tbar.sync %0, 128;" :: "r"(role +
 if (TH_THREAD % 128 == 0) th_map_store(&map_c, base + from, tile_n + c * 64, block_m, z);
 }
 //@@ store_sums
+const int block_m = tile_m + role * 64;
 float* sums = (float*)(shared + $STAGING) + role * 4096;
 const int rank = 0, parts = 1;
 TH_UNROLL for (int c = 0; c < $BN / 32; ++c) {

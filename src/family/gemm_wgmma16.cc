@@ -19,17 +19,22 @@ constexpr int64_t kSharedBytes = 227 * 1024;
 constexpr int64_t kStagingBytes = 16384;  // a group of consumers: 64 x 40 sums, or twice 64 x 64 results
 
 struct Tiles {
-  int64_t bm, bn, slots, cluster, blocks;
+  int64_t bm, bn, slots, cluster, split, blocks;
+  int64_t together() const { return cluster * split; }  // one of the two is 1
   int64_t consumers() const { return bm / 64; }
   int64_t threads() const { return 128 * (consumers() + 1); }
   int64_t slot() const { return (bm + bn) * 128; }
   int64_t staging() const { return slots * slot(); }
   int64_t barriers() const { return staging() + consumers() * kStagingBytes; }
-  int64_t shared_bytes() const { return 1024 + barriers() + 16 * slots; }
+  int64_t c_pitch() const { return bn + 8; }
+  int64_t shared_bytes() const {
+    return 1024 + std::max(barriers() + 16 * slots, split > 1 ? 4 * bm * c_pitch() : 0);
+  }
 };
 
 Tiles tiles_of(const Schedule& s) {
-  return {s.get("tile_m"), s.get("tile_n"), s.get("stages"), s.get("cluster"), s.get("blocks")};
+  return {s.get("tile_m"),  s.get("tile_n"), s.get("stages"),
+          s.get("cluster"), s.get("split"),  s.get("blocks")};
 }
 
 // The instruction of 64 x n sums: d = a b, or d += a b with `keep`; and what keeps readers of d behind the
@@ -147,6 +152,7 @@ KernelDraft emit_copy(ProgramDraft& draft, const std::string& symbol, const Gemm
 void write_copies(Emitter& e, char name, const Side& side, const std::string& first, int64_t count,
                   int64_t blocks) {
   const std::string z = side.is_batched() ? "z" : "0";
+  const std::string depth = "(first + step) * 64";
   const int64_t rows = side.in_lines ? 64 : side.box;  // a copy
   for (int64_t i = 0; i < count / (rows * blocks); ++i) {
     const std::string at =
@@ -154,24 +160,32 @@ void write_copies(Emitter& e, char name, const Side& side, const std::string& fi
     const std::string row = fmt::format("{} + {} * {}", first, at, rows);
     e.line(fmt::format("{}(to_{} + {} * {}, &map_{}, {}, {}, {}, full + 8 * slot{});",
                        blocks > 1 ? "th_map_copy_to_all" : "th_map_copy", name, at, rows * 128, name,
-                       side.in_lines ? row : "step * 64", side.in_lines ? "step * 64" : row, z,
+                       side.in_lines ? row : depth, side.in_lines ? depth : row, z,
                        blocks > 1 ? fmt::format(", {}", (1 << blocks) - 1) : ""));
   }
 }
 
-// Clocks of a multiprocessor, roughly: it multiplies 2048 pairs a clock, takes some 64 bytes a clock out of
-// the second cache, and starts and ends with a tile; blocks of a cluster wait for each other. Fitted to
-// bench/results/h200/matrix16.json.
-double expected_clocks(const GemmSize& size, const Tiles& t) {
+// Clocks that the product takes, roughly. A multiprocessor multiplies 2048 pairs a clock; out of the second
+// cache it takes 64 bytes a clock, less where lines of the depth straddle cache lines, and no more than what
+// is on its way in 2200 clocks; memory gives 2000 bytes a clock to all. A tile starts and ends; blocks that
+// share wait for each other and read each other's sums. Fitted to bench/results/h200/matrix16.json.
+double expected_clocks(const GemmSize& size, const Tiles& t, int64_t units) {
   const int64_t tiles =
-      ceil_div(size.rows, t.bm * t.cluster) * t.cluster * ceil_div(size.cols, t.bn) * size.batches;
-  const int64_t waves = ceil_div(tiles, t.blocks);
-  const double multiplied = static_cast<double>(t.bm * t.bn * kStep) / 2048 * (t.bm > 64 ? 1 : 1.3),
-               moved = static_cast<double>((t.bm + t.bn / t.cluster) * 128) / 64,
-               steps = static_cast<double>(ceil_div(size.depth, kStep));
-  return static_cast<double>(waves) *
-             (steps * std::max(multiplied, moved) + 1000 + static_cast<double>(t.bm * t.bn) / 24) +
-         1500 + (t.cluster > 1 ? 1500 : 0);
+      ceil_div(size.rows, t.bm * t.cluster) * t.together() * ceil_div(size.cols, t.bn) * size.batches;
+  const int64_t waves = ceil_div(tiles, units);
+  const double bytes = static_cast<double>(
+                   (std::min(size.rows, t.bm) + std::min(size.cols, t.bn) / t.cluster) * 128),
+               rate =
+                   std::min(size.depth % 64 == 0 ? 64.0 : 28.0, static_cast<double>(t.slots) * bytes / 2200),
+               multiplied = static_cast<double>(t.bm * t.bn * kStep) / 2048 * (t.bm > 64 ? 1 : 1.3) *
+                            (t.bn < 256 ? 1.03 : 1),
+               steps = static_cast<double>(ceil_div(ceil_div(size.depth, kStep), t.split)),
+               stored =
+                   static_cast<double>(t.bm * t.bn) / (t.split > 1 ? 1.7 * static_cast<double>(t.split) : 24),
+               memory = static_cast<double>(2 * size.batches * (size.rows + size.cols) * size.depth) / 2000;
+  const double busy =
+      static_cast<double>(waves) * (steps * std::max(multiplied, bytes / rate) + 1000 + stored);
+  return std::max(busy, memory) + 1500 + (t.cluster > 1 ? 1500 : 0) + (t.split > 1 ? 7000 : 0);
 }
 
 }  // namespace
@@ -191,14 +205,17 @@ void emit_gemm_wgmma16(ProgramDraft& draft, const std::string& symbol, const Gem
   Emitter e(draft, symbol);
   const Index z = batch_index(e, g);
   const Index m = e.index().var("m", g.rows.dim), n = e.index().var("n", g.cols.dim);
-  const bool plain = g.plain_output >= 0 && g.cols.dim.is_const() && g.cols.dim.value() % 8 == 0;
+  const bool plain =
+      tiles.split == 1 && g.plain_output >= 0 && g.cols.dim.is_const() && g.cols.dim.value() % 8 == 0;
   const std::string rows = extent_text(e, g.rows), cols = extent_text(e, g.cols);
-  Template t("cuda/gemm_wgmma16.cuh"), packed("cuda/gemm_wgmma.cuh");
+  Template t("cuda/gemm_wgmma16.cuh"), packed("cuda/gemm_wgmma.cuh"), shared("cuda/gemm_mma.cuh");
   t.set("M", rows).set("N", cols).set("K", extent_text(e, g.depth)).set("BATCHES", extent_text(e, g.batches));
   t.set("STEPS", tile_count(e, "steps", g.depth, kStep));
   t.set("TILES_M", tile_count(e, "tiles_m", g.rows, tiles.bm * tiles.cluster))
       .set("TILES_N", tile_count(e, "tiles_n", g.cols, tiles.bn));
   t.set("BM", tiles.bm).set("BN", tiles.bn).set("SUMS", tiles.bn / 2).set("CLUSTER", tiles.cluster);
+  t.set("TOGETHER", tiles.together()).set("SPLIT", tiles.split).set("CP", tiles.c_pitch());
+  t.set("ROW_RANK", tiles.cluster > 1 ? "rank" : "0");
   t.set("GROUP", std::max<int64_t>(1, 2048 / (tiles.bm * tiles.cluster))).set("CONSUMERS", tiles.consumers());
   t.set("SLOTS", tiles.slots).set("SLOT", tiles.slot()).set("STAGING", tiles.staging());
   t.set("BARRIERS", tiles.barriers()).set("PAIR", g.dtype == DType::kBF16 ? "bf16x2" : "f16x2");
@@ -206,11 +223,13 @@ void emit_gemm_wgmma16(ProgramDraft& draft, const std::string& symbol, const Gem
   t.set("TILE_B", b.in_lines ? "th_tile_of_lines" : "th_tile").set("NEXT_B", b.in_lines ? 128 : 2);
   t.set("UNREAD",
         tiles.bn / 64 % 2 == 0 ? 1 : 0);  // of two halves in turns; an odd number of turns starts anew
-  t.set("GIVE_BACK", tiles.cluster > 1 ? "th_barrier_arrive_at(empty + 8 * last, lane)"
-                                       : "th_barrier_arrive(empty + 8 * last)");
+  const std::string give_back = tiles.cluster > 1 ? "th_barrier_arrive_at(empty + 8 * last, lane)"
+                                                  : "th_barrier_arrive(empty + 8 * last)";
+  t.set("GIVE_BACK", give_back);
   e.preamble(packed.section("functions"));
   e.preamble(t.section("functions"));
   e.preamble(multiply_functions(tiles.bn, g.dtype, a.in_lines, b.in_lines));
+  if (tiles.split > 1) e.preamble(shared.section("cluster_functions"));
   e.add_map("map_a");
   e.add_map("map_b");
   if (plain) e.add_map("map_c");
@@ -228,12 +247,27 @@ void emit_gemm_wgmma16(ProgramDraft& draft, const std::string& symbol, const Gem
   t.hole("tile", [&] { t.write(e, "tile"); });
   t.hole("copy_a", [&] { write_copies(e, 'a', a, "tile_m", tiles.bm, 1); });
   t.hole("copy_b", [&] { write_copies(e, 'b', b, "tile_n", tiles.bn, tiles.cluster); });
-  t.hole("store", [&] { t.write(e, plain ? "store_plain" : "store_sums"); });
+  t.hole("part", [&] {
+    if (tiles.split > 1) return t.write(e, "part");
+    e.line("const int first = 0, steps = all_steps;");
+  });
+  t.hole("zero", [&] {
+    if (tiles.split > 1) t.write(e, "zero");  // a block may have no step at all
+  });
+  t.hole("last_step", [&] {
+    if (tiles.split == 1) e.line(fmt::format("if (lane < {}) {};", tiles.cluster, give_back));
+  });
+  t.hole("store", [&] {
+    t.write(e, tiles.split > 1 ? "store_shared" : plain ? "store_plain" : "store_sums");
+  });
   t.hole("stored", [&] {
     if (plain)
       e.line("if (TH_THREAD % 128 == 0) asm volatile(\"cp.async.bulk.wait_group 0;\" ::: \"memory\");");
   });
   t.hole("store_tile", [&] {
+    if (tiles.split > 1)
+      return write_tile_stores(
+          e, g, z, {"sums", tiles.bm, tiles.bn, tiles.c_pitch(), 128 * tiles.consumers(), tiles.split});
     e.open(fmt::format("if (block_m < {} && block_n < {})", rows, cols));
     write_tile_stores(e, g, z, {"sums", 64, 32, 40, 128, 1, "TH_THREAD % 128"});
     e.close();
@@ -257,7 +291,7 @@ void emit_gemm_wgmma16(ProgramDraft& draft, const std::string& symbol, const Gem
         const int64_t count = ceil_div(g.rows.source(f), tiles.bm * tiles.cluster) *
                               ceil_div(g.cols.source(f), tiles.bn) * g.batches.source(f);
         const int64_t most = tiles.blocks / tiles.cluster;
-        set_grid(launch, (most > 0 ? std::min(count, most) : count) * tiles.cluster, tiles.threads());
+        set_grid(launch, (most > 0 ? std::min(count, most) : count) * tiles.together(), tiles.threads());
         launch.dynamic_shared_bytes = tiles.shared_bytes();
         launch.maps = {a.map(g, f, buffer_a), b.map(g, f, buffer_b)};
         if (buffer_c < 0) return;
@@ -265,43 +299,42 @@ void emit_gemm_wgmma16(ProgramDraft& draft, const std::string& symbol, const Gem
         launch.maps.push_back(
             {buffer_c, {cols, rows, g.batches.source(f)}, {2 * cols, 2 * cols * rows}, {64, 64, 1}});
       },
-      tiles.threads(), tiles.cluster, true));
+      tiles.threads(), tiles.together(), true));
 }
 
 std::vector<std::pair<std::string, int64_t>> default_gemm_wgmma16(const GemmSize& size,
                                                                   const DeviceSpec& device) {
+  const int64_t units = std::max<int64_t>(device.compute_units, 1);
   Tiles best{};
   double best_clocks = 0;
-  for (const int64_t bm : {64, 128})
-    for (const int64_t bn : {64, 128, 192, 256})
-      for (const int64_t cluster : {1, 2}) {
-        Tiles t{bm, bn, 2, cluster, std::max<int64_t>(device.compute_units, 1)};
-        if (bn % (64 * cluster) != 0 || (cluster > 1 && size.rows <= bm)) continue;
-        while (t.slots < 8) {
-          ++t.slots;
-          if (t.shared_bytes() > kSharedBytes) {
-            --t.slots;
-            break;
-          }
-        }
-        const double clocks = expected_clocks(size, t);
-        if (best_clocks != 0 && !(clocks < best_clocks)) continue;
-        best = t;
-        best_clocks = clocks;
+  const auto weigh = [&](Tiles t) {
+    if (t.bn % (64 * t.cluster) != 0 || (t.cluster > 1 && size.rows <= t.bm)) return;
+    if (t.split > 1 && ceil_div(size.depth, kStep) < 4 * t.split) return;  // a part is four steps at least
+    while (t.slots < 8) {
+      ++t.slots;
+      if (t.shared_bytes() > kSharedBytes) {
+        --t.slots;
+        break;
       }
-  return {{"tile_m", best.bm},
-          {"tile_n", best.bn},
-          {"stages", best.slots},
-          {"cluster", best.cluster},
-          {"blocks", best.blocks}};
+    }
+    const double clocks = expected_clocks(size, t, units);
+    if (best_clocks != 0 && !(clocks < best_clocks)) return;
+    best = t;
+    best_clocks = clocks;
+  };
+  for (const int64_t bm : {64, 128})
+    for (const int64_t bn : {64, 128, 192, 256}) {
+      for (const int64_t cluster : {1, 2}) weigh({bm, bn, 2, cluster, 1, units});
+      for (const int64_t split : {2, 4, 8}) weigh({bm, bn, 2, 1, split, 0});
+    }
+  return {{"tile_m", best.bm},       {"tile_n", best.bn},   {"stages", best.slots},
+          {"cluster", best.cluster}, {"split", best.split}, {"blocks", best.blocks}};
 }
 
 std::vector<artifact::Parameter> gemm_wgmma16_parameters(const DeviceSpec& device) {
-  return {{"tile_m", {64, 128}},
-          {"tile_n", {64, 128, 192, 256}},
-          {"stages", {3, 4, 5, 6, 8}},
-          {"cluster", {1, 2}},
-          {"blocks", {0, std::max<int64_t>(device.compute_units, 1)}}};
+  return {{"tile_m", {64, 128}},       {"tile_n", {64, 128, 192, 256}},
+          {"stages", {3, 4, 5, 6, 8}}, {"cluster", {1, 2}},
+          {"split", {1, 2, 4, 8}},     {"blocks", {0, std::max<int64_t>(device.compute_units, 1)}}};
 }
 
 Refusal refuse_gemm_wgmma16(const Workload& workload, const Gemm& g, const Schedule& s,
@@ -315,6 +348,9 @@ Refusal refuse_gemm_wgmma16(const Workload& workload, const Gemm& g, const Sched
   if (t.cluster != 1 && t.cluster != 2) return "cluster is 1 or 2";
   if (t.bn % (64 * t.cluster) != 0)
     return fmt::format("{} columns are not {} whole boxes of 64 a block", t.bn, t.cluster);
+  if (t.split != 1 && t.split != 2 && t.split != 4 && t.split != 8) return "split is 1, 2, 4 or 8";
+  if (t.split > 1 && (t.cluster > 1 || t.blocks > 0))
+    return "blocks that share the depth of a tile neither share columns nor stay for other tiles";
   if (t.slots < 2 || t.blocks < 0) return "too few stages or blocks";
   const int64_t shared = std::max(device.max_shared_bytes, device.optin_shared_bytes);
   if (t.shared_bytes() > shared)

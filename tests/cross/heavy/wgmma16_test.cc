@@ -10,11 +10,16 @@ using ir::Dim;
 using ir::InputKind;
 using ir::Op;
 
-artifact::Schedule schedule(int64_t tile_m, int64_t tile_n, int64_t stages, int64_t cluster, int64_t blocks) {
-  return {
-      "matmul",
-      "wgmma16",
-      {{"tile_m", tile_m}, {"tile_n", tile_n}, {"stages", stages}, {"cluster", cluster}, {"blocks", blocks}}};
+artifact::Schedule schedule(int64_t tile_m, int64_t tile_n, int64_t stages, int64_t cluster, int64_t blocks,
+                            int64_t split = 1) {
+  return {"matmul",
+          "wgmma16",
+          {{"tile_m", tile_m},
+           {"tile_n", tile_n},
+           {"stages", stages},
+           {"cluster", cluster},
+           {"split", split},
+           {"blocks", blocks}}};
 }
 
 ir::Workload product(DType dtype, ir::Shape a, ir::Shape b, bool trans_a, bool trans_b, bool with_epilogue) {
@@ -87,7 +92,7 @@ TEST(Wgmma16, EveryTileTransposeAndEdge) {
           return turn ? ir::Shape{Dim(y), Dim(x)} : ir::Shape{Dim(x), Dim(y)};
         };
         for (const bool with_epilogue : {false, true}) {
-          const auto w = product(dtype, turned(trans_a, 328, 424), turned(trans_b, 424, 584), trans_a,
+          const auto w = product(dtype, turned(trans_a, 328, 168), turned(trans_b, 168, 584), trans_a,
                                  trans_b, with_epilogue);
           for (const int64_t tile_m : {64, 128})
             for (const int64_t tile_n : {64, 128, 192, 256})
@@ -128,6 +133,26 @@ TEST(Wgmma16, OddLinesAreCopied) {
           trans_b ? ir::Shape{Dim(99), Dim(77)} : ir::Shape{Dim(77), Dim(99)}, trans_a, trans_b, false);
       FamilyRunner::instance().check(odd, family::matmul_family(), schedule(128, 128, 4, 2, 132),
                                      ir::make_inputs(odd.graph, {}, InputKind::kNormal, 9));
+    }
+}
+
+TEST(Wgmma16, BlocksShareTheDepth) {
+  const auto kept = product(DType::kF16, {Dim(40), Dim(1000)}, {Dim(1000), Dim(96)}, false, false, true);
+  const auto s = schedule(64, 64, 4, 1, 0, 4);
+  keep_cuda_text(s.str(), family::matmul_family().emit(kept, s, FamilyRunner::gpu_spec("sm_90a")).text);
+  EXPECT_EQ(family::matmul_family().launch(kept, s, ir::facts_at(kept.graph, {})).launches[0].grid[0], 8);
+  EXPECT_NE(
+      family::matmul_family().illegal(kept, schedule(64, 64, 4, 1, 132, 4), FamilyRunner::gpu_spec("sm_90a")),
+      std::nullopt);
+  if (!is_hopper()) GTEST_SKIP() << "needs a card of sm_90a";
+  for (const int64_t depth : {64, 200, 1000, 4096})  // of one step three blocks have none
+    for (const bool with_epilogue : {false, true}) {
+      const auto w = product(DType::kBF16, {Dim(2), Dim(140), Dim(depth)}, {Dim(2), Dim(depth), Dim(200)},
+                             false, false, with_epilogue);
+      for (const int64_t split : {2, 4, 8})
+        for (const int64_t tile_m : {64, 128})
+          FamilyRunner::instance().check(w, family::matmul_family(), schedule(tile_m, 128, 4, 1, 0, split),
+                                         ir::make_inputs(w.graph, {}, InputKind::kNormal, 5));
     }
 }
 
