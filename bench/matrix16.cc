@@ -339,7 +339,7 @@ class Bench {
         "\"shape\": "
         "\"{}\", \"dtype\": \"{}\", \"numerics\": \"strict\", \"thrice_us\": {:.2f}, \"thrice_own_us\": "
         "{:.2f}, "
-        "\"thrice_sustained_us\": {:.2f}, \"by_rule_us\": {:.2f}, \"rivals\": {{\"cublaslt\": {:.2f}, "
+        "\"thrice_sustained_us\": {:.2f}, \"rivals\": {{\"default_schedule\": {:.2f}, \"cublaslt\": {:.2f}, "
         "\"cublaslt_sustained\": {:.2f}}}, \"error\": {:.3e}, \"error_limit\": {:.3e}, \"tactic\": \"{}\", "
         "\"schedule\": \"{}\"}}",
         cases_.empty() ? "" : ",\n", dtype, s.str(), s.str(), dtype, ours->burst, ours->burst,
