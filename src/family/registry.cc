@@ -3,6 +3,7 @@
 #include "family/attention/attention.h"
 #include "family/column/column.h"
 #include "family/conv/conv.h"
+#include "family/delta_rule/delta_rule.h"
 #include "family/family.h"
 #include "family/map/map.h"
 #include "family/matmul/matmul.h"
@@ -21,8 +22,8 @@ const std::vector<const Family*>& families() {
   static const MapFamily map;
   // The planner asks in this order: heavy cores first, then reductions, then plain maps.
   static const std::vector<const Family*> kAll = {
-      &matmul_family(), &conv_family(),    &pool_family(), &resize_family(),   &row, &column, &scan_family(),
-      &top_k_family(),  &scatter_family(), &map,           &attention_family()};
+      &matmul_family(), &conv_family(),       &pool_family(),  &resize_family(),  &row, &column,
+      &scan_family(),   &delta_rule_family(), &top_k_family(), &scatter_family(), &map, &attention_family()};
   return kAll;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "family/family.h"
+#include "ir/delta_rule.h"
 
 namespace thrice::family {
 namespace {
@@ -40,6 +41,8 @@ double node_flops(const ir::Node& node, const std::vector<Fact>& facts) {
     case ir::Op::reduce:
     case ir::Op::arg_reduce:
       return elements(operand(0));
+    case ir::Op::scan_sum:  // delta rule: k^T S, its update and q^T S, two operations an element of the state
+      return ir::is_delta_rule(node) ? 6 * made * axis_extent(operand(0), 3) : made;
     case ir::Op::resize:
     case ir::Op::grid_sample:
     case ir::Op::roi_align:

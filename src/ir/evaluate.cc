@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "ir/delta_rule.h"
 #include "ir/evaluate_groups.h"
 
 namespace thrice::ir {
@@ -141,6 +142,9 @@ std::vector<ArrayPtr> evaluate_node(const Node& node, const std::vector<ArrayPtr
     case Op::grid_sample:
     case Op::roi_align:
       return evaluate_sample(node, operands);
+    case Op::scan_sum:
+      if (is_delta_rule(node)) return evaluate_delta_rule(node, operands);
+      break;
     case Op::random:
       return evaluate_random(node, operands);
     case Op::host_function:

@@ -19,6 +19,7 @@ Results evaluate_conv_transpose(const Node& node, const Operands& operands);
 Results evaluate_pool(const Node& node, const Operands& operands);
 Results evaluate_resize(const Node& node, const Operands& operands);
 Results evaluate_sample(const Node& node, const Operands& operands);  // grid_sample, roi_align
+Results evaluate_delta_rule(const Node& node, const Operands& operands);
 Results evaluate_select(const Node& node, const Operands& operands);  // scan_sum, top_k, scatter*
 Results evaluate_host(const Node& node, const Operands& operands);    // shape, nonzero, unique, compress, ...
 Results evaluate_random(const Node& node, const Operands& operands);

@@ -1,6 +1,7 @@
 // Types of reductions and of the heavy operators without spatial windows.
 #include <algorithm>
 
+#include "ir/delta_rule.h"
 #include "ir/infer_rules.h"
 
 namespace thrice::ir {
@@ -66,6 +67,44 @@ Fact scatter(const InferContext& c) {
   return fact(c.dtype(0), c.shape(0));
 }
 
+// q, k [B, T, H, K], v [B, T, H, V], g [B, T, H, K or 1], beta [B, T, H], a_log [H], dt_bias [H, K or 1],
+// optional first state [N, H, K, V], optional offsets [N + 1] (then B = 1; N = B without).
+std::vector<Fact> delta_rule(const InferContext& c) {
+  for (size_t i = 0; i < 4; ++i) c.require(c.rank(i) == 4, "q, k, v and g have rank 4");
+  c.require(c.rank(4) == 3 && c.rank(5) == 1 && c.rank(6) == 2, "beta has rank 3, a_log 1, dt_bias 2");
+  for (size_t i = 1; i < 5; ++i) c.require_same_dtype(0, i);
+  c.require_same_dtype(5, 6);
+  c.require(is_float(c.dtype(0)), "q, k, v, g and beta are floats");
+  c.require(c.dtype(5) == (c.dtype(0) == DType::kF64 ? DType::kF64 : DType::kF32),
+            "a_log, dt_bias and states are f32, with f64 operands f64");
+  const Shape& q = c.shape(0);
+  const auto match = [&](const Dim& a, const Dim& b) { unify(c, a, b); };
+  for (size_t a = 0; a < 4; ++a) match(q[a], c.shape(1)[a]);
+  for (size_t a = 0; a < 3; ++a) {
+    match(q[a], c.shape(2)[a]);
+    match(q[a], c.shape(3)[a]);
+    match(q[a], c.shape(4)[a]);
+  }
+  match(q[2], c.shape(5)[0]);
+  match(q[2], c.shape(6)[0]);
+  for (const Dim& gates : {c.shape(3)[3], c.shape(6)[1]})
+    if (gates != Dim(1)) match(gates, q[3]);
+  Dim sequences = q[0];
+  if (c.has(kDeltaRuleOffsets)) {
+    c.require(c.rank(8) == 1 && (c.dtype(8) == DType::kI32 || c.dtype(8) == DType::kI64),
+              "offsets are a vector of i32 or i64");
+    c.require(!q[0].is_const() || q[0].value() == 1, "packed sequences have a batch of 1");
+    sequences = c.shape(8)[0] - 1;
+  }
+  const Shape state{sequences, q[2], q[3], c.shape(2)[3]};
+  if (c.has(kDeltaRuleFirst)) {
+    c.require_same_dtype(5, 7);
+    c.require(c.rank(7) == 4, "the first state has rank 4");
+    for (size_t a = 0; a < 4; ++a) match(state[a], c.shape(7)[a]);
+  }
+  return {fact(c.dtype(2), c.shape(2)), fact(c.dtype(5), state)};
+}
+
 }  // namespace
 
 std::vector<Fact> infer_reduce(const InferContext& c) {
@@ -86,6 +125,7 @@ std::vector<Fact> infer_heavy(const InferContext& c) {
     case Op::matmul:
       return {matmul(c)};
     case Op::scan_sum:
+      if (is_delta_rule(c.node)) return delta_rule(c);
       c.axis("axis", c.rank(0));
       return {fact(c.dtype(0), c.shape(0))};
     case Op::top_k:

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/rng.h"
+#include "ir/delta_rule.h"
 #include "ir/infer.h"
 
 namespace thrice::ir {
@@ -85,6 +86,7 @@ double float_of(DType dtype, InputKind kind, Rng& random, int64_t low, int64_t h
 // What the uses of a graph input ask of its values.
 struct Demands {
   bool index = false, shape = false, mask = false, positive = false;
+  bool offsets = false;                                  // rising from 0 to `extent`
   int64_t extent = std::numeric_limits<int64_t>::max();  // smallest axis that is indexed
 };
 
@@ -155,6 +157,12 @@ class Demand {
           d.extent = std::min(d.extent, extent_of(node.inputs[0], 0));
         }
         return;
+      case Op::scan_sum:
+        if (is_delta_rule(node) && i == kDeltaRuleOffsets) {
+          d.offsets = true;
+          d.extent = extent_of(node.inputs[0], 1);
+        }
+        return;
       case Op::sqrt:
       case Op::rsqrt:
       case Op::log:
@@ -181,6 +189,15 @@ class Demand {
   const Bindings& bindings_;
   const std::vector<std::vector<NodeId>> users_;
 };
+
+// Cumulative lengths from any integers in [0, end]; sequences without a token among them.
+void make_offsets(Tensor& tensor, int64_t end) {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < tensor.size(); ++i) values.push_back(tensor.as_int(i));
+  std::sort(values.begin(), values.end());
+  if (!values.empty()) values.front() = 0, values.back() = end;
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set_int(i, values[static_cast<size_t>(i)]);
+}
 
 }  // namespace
 
@@ -255,7 +272,9 @@ std::vector<Tensor> make_inputs(const Graph& graph, const Bindings& bindings, In
       if (d.mask) low = 0, high = 2;
       if (d.shape) low = 1, high = 5;
       if (d.index) low = d.shape ? 1 : 0, high = std::max<int64_t>(d.extent, low + 1);
+      if (d.offsets) low = 0, high = d.extent + 1;
       inputs.push_back(make_input(dtype, shape, kind, own_seed, low, high));
+      if (d.offsets) make_offsets(inputs.back(), d.extent);
       continue;
     }
     Tensor x = make_input(dtype, shape, kind, own_seed);

@@ -4,6 +4,7 @@
 
 #include "family/direct.h"
 #include "family/scalar.h"
+#include "ir/delta_rule.h"
 
 namespace thrice::family {
 
@@ -16,6 +17,7 @@ class ScanFamily final : public DirectFamily {
  protected:
   std::set<ir::Op> core() const override { return {ir::Op::scan_sum}; }
   void build(ProgramDraft& draft, const ir::Node& node, int64_t threads) const override {
+    if (ir::is_delta_rule(node)) throw NotMatched{"a delta rule has a family of its own"};
     Emitter e(draft, "scan0");
     const ir::ValueId x = node.inputs[0];
     const auto& type = e.graph().value(x).type;

@@ -55,10 +55,26 @@ void linear_attention(NodeContext& ctx) {
   out(ctx, 1, cast(result.carried[0], ctx.has_input(3) ? in(ctx, 3).dtype() : query.dtype()));
 }
 
+// thrice::GatedDeltaRule: the intermediate operator under its own name (docs/ops.md), for exporters that keep
+// linear attention in one node. Operands: q, k, v, g, beta, A_log, dt_bias, initial_state, cu_seqlens.
+void gated_delta_rule(NodeContext& ctx) {
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < 7; ++i) operands.push_back(ctx.input(i));
+  operands.push_back(ctx.optional_input(7));
+  operands.push_back(ctx.optional_input(8));
+  const auto results = ctx.emit_many(Op::scan_sum, operands, 2,
+                                     {{"kind", std::string("delta_rule")},
+                                      {"lower_bound", ctx.float_attr("lower_bound", -5.0)},
+                                      {"epsilon", ctx.float_attr("epsilon", 1e-6)},
+                                      {"scale", ctx.float_attr("scale", 0.0)}});
+  ctx.set_output(0, results[0]);
+  if (ctx.wants_output(1)) ctx.set_output(1, results[1]);
+}
+
 }  // namespace
 
 std::vector<OperatorImport> linear_attention_imports() {
-  return {{"", "LinearAttention", 27, linear_attention}};
+  return {{"", "LinearAttention", 27, linear_attention}, {"thrice", "GatedDeltaRule", 1, gated_delta_rule}};
 }
 
 }  // namespace thrice::frontend::onnx
