@@ -25,6 +25,11 @@ struct ModelCheck {
 ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir::Bindings& bindings,
                        uint64_t seed, const Listener& listener);
 
+// The error that a model's limit is stated by, where the original's alone would decide: `original`, as it ran
+// on the device, but at least what ordinary float32 costs on the host (the original may have been lucky) and
+// at most twice that (a broken kernel in the original must not loosen the limit).
+double ordinary_error(double original, double host);
+
 // Interleaved: original, best, original, best ...
 std::vector<measure::Timing> time_models(backend::Device& device, exec::Executor& original,
                                          exec::Executor& best, const ir::Bindings& bindings, uint64_t seed);

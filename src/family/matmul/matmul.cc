@@ -106,7 +106,7 @@ Gemm make_gemm(const ProgramDraft& draft, const HeavyRegion& region) {
     };
     g.a_in_fours = in_runs(a, 4);
     g.a_in_eights = in_runs(a, 8);
-    g.a_is_weight = graph.value(a).is_weight && is_plain_buffer(draft.workload(), a);
+    g.a_is_weight = graph.value(a).is_weight;
   }
   if (has_place(b)) {
     g.b_place = [=, &draft](Emitter& e, Index z, Index k, Index n) -> GemmPlace {
@@ -114,7 +114,7 @@ Gemm make_gemm(const ProgramDraft& draft, const HeavyRegion& region) {
     };
     g.b_in_fours = in_runs(b, 4);
     g.b_in_eights = in_runs(b, 8);
-    g.b_is_weight = graph.value(b).is_weight && is_plain_buffer(draft.workload(), b);
+    g.b_is_weight = graph.value(b).is_weight;
   }
   g.a_rows_follow = trans_a;
   g.b_depth_follows = trans_b;

@@ -136,6 +136,18 @@ TEST(Wgmma16, OddLinesAreCopied) {
     }
 }
 
+TEST(Wgmma16, WeightsAreCopiedOnce) {
+  Builder builder;
+  builder.output(builder.op(Op::matmul, {builder.input(DType::kBF16, {Dim(128), Dim(72)}),
+                                         builder.constant(ir::Tensor(DType::kBF16, {72, 99}))}));
+  const auto w = builder.workload();
+  const auto plan = family::matmul_family().launch(w, schedule(64, 64, 4, 1, 0), ir::facts_at(w.graph, {}));
+  ASSERT_EQ(plan.launches.size(), 2u);  // A lies well, B does not
+  EXPECT_TRUE(plan.launches[0].once);
+  EXPECT_FALSE(plan.launches[1].once);
+  EXPECT_EQ(plan.temporary_kept, (std::vector<bool>{true}));
+}
+
 TEST(Wgmma16, BlocksShareTheDepth) {
   const auto kept = product(DType::kF16, {Dim(40), Dim(1000)}, {Dim(1000), Dim(96)}, false, false, true);
   const auto s = schedule(64, 64, 4, 1, 0, 4);
