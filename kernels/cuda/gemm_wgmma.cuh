@@ -19,7 +19,8 @@
 // An infinite operand gives NaN (Inf - Inf in lo), also where float32 arithmetic would give Inf.
 // SPLIT > 1: the blocks of a cluster share the depth and add up their tiles out of all their shared memories (gemm_mma.cuh).
 // Tiles run through the rows in groups of $GROUP, so that blocks at work share operands in the second cache.
-// Without these instructions (PTX carried to another architecture) plain loops compute the same tiles.
+// Without these instructions (PTX carried to another architecture) plain loops compute the same tiles, out of the planes too: an
+// operand that was packed once need not stay. (TH_PORTABLE_PRODUCTS takes them here too, for tests.)
 // Sources: PTX ISA (wgmma, its descriptors, cp.async.bulk, mbarrier, setmaxnreg); Ootomo and Yokota 2022 (error-corrected products).
 //@@ functions
 TH_FN th_u32 th_shared(const void* p) { return (th_u32)__cvta_generic_to_shared(p); }
@@ -126,8 +127,18 @@ const int at = line * 32 + ((begin / 8 + c) ^ (line % 8)) * 4;
 *(uint4*)(hi + at) = make_uint4(high[0], high[1], high[2], high[3]);
 *(uint4*)(lo + at) = make_uint4(low[0], low[1], low[2], low[3]);
 }
+//@@ unpack
+// One element out of its planes.
+TH_FN float th_unpacked(const void* planes, const void* scales, int padded, int step, int row, int k) {
+  const int word = (step * 2 * padded + row) * 32 + ((k / 8) ^ (row % 8)) * 4 + k % 8 / 2;
+  const th_u32 hi = ((const th_u32*)planes)[word], lo = ((const th_u32*)planes)[word + padded * 32];
+  float high, low;
+  asm("{.reg .f16 h; mov.b16 h, %1; cvt.f32.f16 %0, h;}" : "=f"(high) : "h"((unsigned short)(k % 2 ? hi >> 16 : hi)));
+  asm("{.reg .f16 h; mov.b16 h, %1; cvt.f32.f16 %0, h;}" : "=f"(low) : "h"((unsigned short)(k % 2 ? lo >> 16 : lo)));
+  return (high + low / 2048.0f) * th_power(((const th_u8*)scales)[step * padded + row]);
+}
 //@@ multiply
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && !defined(TH_PORTABLE_PRODUCTS)
 {
 extern __shared__ __align__(16) char shared_bytes[];
 const th_u32 base = (th_shared(shared_bytes) + 1023) & ~1023u;

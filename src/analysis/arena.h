@@ -17,9 +17,10 @@ struct ArenaPlan {
   int64_t lower_bound = 0;       // max over steps of the bytes alive: no arena can be smaller
 };
 
-// Best fit by decreasing size: intervals sorted by size (then by first step, then by index) each take the
-// lowest gap that holds them among those alive with them. Empty tensors take offset 0. Deterministic. Cost:
-// O(n^2) in intervals; 2000 intervals take a few milliseconds.
+// Best fit in the best of five orders (by size, by size times life, by life, by begin, by end), then of
+// orders near to it, tried until the arena is as small as the lower bound: each interval takes the smallest
+// gap that holds it among those alive with it. Empty tensors take offset 0. Deterministic. Cost: O(n^2) in
+// intervals a try; 2000 intervals take some ten milliseconds.
 ArenaPlan plan_arena(const std::vector<Interval>& intervals, int64_t alignment = 256);
 
 }  // namespace thrice::analysis

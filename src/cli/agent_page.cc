@@ -136,13 +136,13 @@ std::string eval_page(const flow::EvalReport& report) {
   return report::html_page("thrice agent eval", body);
 }
 
-std::string optimize_page(const flow::OptimizeReport& report) {
+std::string optimize_page(const flow::OptimizeReport& report, const std::string& about_the_plan) {
   std::string body = fmt::format("<p>{} on {}; {} trials.", report::escaped(report.model),
                                  report::escaped(report.device), report.trials);
   if (report.best_us > 0)
     body += fmt::format(" Original {}, now {}: {:.2f}x.", report::microseconds(report.original_us),
                         report::microseconds(report.best_us), report.speedup);
-  body += "</p>\n";
+  body += "</p>\n" + about_the_plan;
   std::vector<std::vector<std::string>> rows;
   for (const flow::Explored& r : report.explored)
     rows.push_back({r.name, std::to_string(r.uses), r.schedule, fmt::format("{:.1f}", r.default_us),

@@ -8,6 +8,7 @@
 namespace thrice::cli {
 
 std::string eval_page(const flow::EvalReport& report);
-std::string optimize_page(const flow::OptimizeReport& report);
+// `about_the_plan`: HTML that stands before what was searched.
+std::string optimize_page(const flow::OptimizeReport& report, const std::string& about_the_plan);
 
 }  // namespace thrice::cli

@@ -1,12 +1,15 @@
 // thrice explain: what is inside a release, in words and numbers.
 #include <fmt/format.h>
+#include <thrice/status.h>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/release_memory.h"
 #include "ir/region_name.h"
 #include "plan/planner.h"
 #include "release/release.h"
+#include "report/memory.h"
 #include "report/table.h"
 
 namespace thrice::cli {
@@ -16,9 +19,20 @@ namespace {
 int run(const Arguments& arguments) {
   const release::Release release = release::read_release(*arguments.get("RELEASE"));
   const artifact::Manifest& m = release.manifest;
+  std::string memory_text, memory_json;
+  try {
+    const ReleaseMemory found = release_memory(release, arguments);
+    memory_text = report::memory_text(found.memory, found.extents);
+    memory_json = report::memory_json(found.memory, found.extents);
+  } catch (const Error& error) {
+    if (error.code() == Code::kInvalidArgument) throw;  // --dims
+    memory_text = fmt::format("device memory: not known: {}\n", error.what());
+    memory_json = "null";
+  }
   if (arguments.has("--json")) {
     nlohmann::json j = {{"manifest", nlohmann::json::parse(m.to_json())},
-                        {"plan", nlohmann::json::parse(release.plan->to_json())}};
+                        {"plan", nlohmann::json::parse(release.plan->to_json())},
+                        {"memory", nlohmann::json::parse(memory_json)}};
     fmt::print("{}\n", j.dump(2));
     return 0;
   }
@@ -62,7 +76,7 @@ int run(const Arguments& arguments) {
       }
       table.add({std::to_string(number++), kind, ir::region_name(graph, step.nodes), why});
     }
-  fmt::print("\n{}", table.str({1, 2, 3}, 70));
+  fmt::print("\n{}\n{}", table.str({1, 2, 3}, 70), memory_text);
   if (arguments.has("--source"))
     for (const auto& source : release.sources)
       fmt::print("\n// ---- {} {}\n{}\n", artifact::language_name(source.language), source.key, source.text);
@@ -76,7 +90,8 @@ Command explain_command() {
           "show what a release holds and why",
           "thrice explain model.thrice",
           {{"RELEASE", "file written by thrice optimize"}},
-          {{"--source", "", "print the kernels' source too"}},
+          {{"--source", "", "print the kernels' source too"},
+           {"--dims", "NAME=N,...", "extents to tell the memory for (default: those it was timed at)", true}},
           run};
 }
 

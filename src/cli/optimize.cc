@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/live_line.h"
 #include "cli/model_options.h"
+#include "cli/plan_page.h"
 #include "cli/session_options.h"
 #include "flow/replay.h"
 #include "report/table.h"
@@ -44,10 +45,11 @@ void print_report(const flow::OptimizeReport& r) {
     fmt::print("error {:.2e} of a limit of {:.2e} against float64: {}\n", r.max_error, r.error_limit,
                r.verified ? "verified" : "NOT verified");
   if (r.peak_bytes >= 0)
-    fmt::print("device memory {} (original {}), weights {}; {} trials\n",
+    fmt::print("device memory {} (original {}) beside weights of {}, which take {} there; {} trials\n",
                report::bytes(static_cast<double>(r.peak_bytes)),
                report::bytes(static_cast<double>(r.original_peak_bytes)),
-               report::bytes(static_cast<double>(r.constant_bytes)), r.trials);
+               report::bytes(static_cast<double>(r.constant_bytes)),
+               report::bytes(static_cast<double>(r.held_weight_bytes)), r.trials);
   std::string phases;
   for (const flow::PhaseTime& p : r.phases)
     phases += fmt::format("{}{} {:.1f} s", phases.empty() ? "" : ", ", p.phase, p.seconds);
@@ -108,6 +110,11 @@ int run(const Arguments& arguments) {
     } catch (const Error& e) {
       throw Error(e.code(), fmt::format("--budget: {}", e.what()));
     }
+  if (const auto text = arguments.get("--memory-budget")) try {
+      request.settings.memory_budget_bytes = flow::parse_bytes(*text);
+    } catch (const Error& e) {
+      throw Error(e.code(), fmt::format("--memory-budget: {}", e.what()));
+    }
   request.settings.max_trials = arguments.integer("--trials", request.settings.max_trials);
   if (request.settings.max_trials < 0)
     throw Error(Code::kInvalidArgument, "--trials: a number of trials is not negative");
@@ -144,7 +151,8 @@ int run(const Arguments& arguments) {
     report = flow::optimize(request);
   }
   for (const std::string& note : assumed) report.notes.push_back("assumed " + note);
-  if (const auto page = arguments.get("--html")) write_file_atomic(*page, optimize_page(report));
+  if (const auto page = arguments.get("--html"))
+    write_file_atomic(*page, optimize_page(report, plan_sections(report, arguments)));
   if (arguments.has("--json"))
     fmt::print("{}\n", report.to_json());
   else
@@ -161,6 +169,7 @@ Command optimize_command() {
            {"--output", "FILE", "release to write (default: MODEL's name with .thrice)"},
            {"--budget", "TIME", "tuning time, e.g. 90s, 10m (default 10m)"},
            {"--trials", "N", "most trials (default 1000)"},
+           {"--memory-budget", "SIZE", "most device memory of a session at these extents, e.g. 400MB"},
            {"--agent", "NAME",
             "actor_critic (default) | value | ppo | genetic | annealing | greedy | random"},
            {"--agent-file", "FILE", "trained agent (thrice agent train); default: the one in the program"},

@@ -1,6 +1,7 @@
 #include "exec/bind.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <thrice/status.h>
 
 #include <algorithm>
@@ -19,12 +20,18 @@ int64_t bytes_of(DType dtype, const std::vector<int64_t>& shape) {
   return ir::num_elements(shape) * static_cast<int64_t>(dtype_bytes(dtype));
 }
 
+int64_t aligned(int64_t bytes) {
+  constexpr int64_t kAlignment = backend::kAlignment;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 // One piece of memory; aliases share it.
 struct Piece {
   Storage storage = Storage::kArena;
   ValueId value = ir::kNoValue;
   int64_t bytes = 0;
-  int first = 0, last = 0;
+  int first = 0, last = 0;  // moments
+  size_t step = 0;
 };
 
 class Binder {
@@ -34,14 +41,16 @@ class Binder {
 
   BoundSegment bind() {
     for (size_t s = 0; s < segment_.steps.size(); ++s) {
-      now_ = static_cast<int>(s);
+      step_ = s;
       BoundStep step{out_.launches.size(), 0};
       const StepCode& code = segment_.steps[s];
       if (code.step->kind == StepKind::kAlias) alias(code);
       if (code.step->kind == StepKind::kRegion) region(code);
       step.num_launches = out_.launches.size() - step.first_launch;
+      now_ += std::max<int>(1, static_cast<int>(step.num_launches));
       out_.steps.push_back(step);
     }
+    out_.num_moments = now_;
     place();
     return std::move(out_);
   }
@@ -51,9 +60,12 @@ class Binder {
   int piece_of(ValueId v) {
     const auto it = piece_.find(v);
     if (it != piece_.end()) return it->second;
-    return add(v, {Storage::kOutside, v, bytes_of(facts_.fact(v).type.dtype, facts_.shape(v)), now_, now_});
+    const Storage storage = code_.packed_only[static_cast<size_t>(v)] ? Storage::kPacked : Storage::kOutside;
+    return add(v, {storage, v, bytes_of(facts_.fact(v).type.dtype, facts_.shape(v))});
   }
   int add(ValueId v, Piece piece) {
+    piece.first = piece.last = now_;
+    piece.step = step_;
     pieces_.push_back(piece);
     if (v != ir::kNoValue) piece_[v] = static_cast<int>(pieces_.size()) - 1;
     return static_cast<int>(pieces_.size()) - 1;
@@ -69,12 +81,15 @@ class Binder {
     out_.results.push_back({v, dtype, shape, {}});
     result_piece_.push_back(piece);
   }
-  void touch(int piece) { pieces_[static_cast<size_t>(piece)].last = now_; }
+  void touch(int piece, int moment) {
+    Piece& p = pieces_[static_cast<size_t>(piece)];
+    p.last = std::max(p.last, moment);
+  }
 
   void alias(const StepCode& code) {
     const ir::Node& node = code_.graph->nodes[static_cast<size_t>(code.step->nodes[0])];
     const int piece = piece_of(node.inputs[0]);
-    touch(piece);
+    touch(piece, now_);
     made(node.outputs[0], piece, facts_.fact(node.outputs[0]).type.dtype, facts_.shape(node.outputs[0]));
   }
 
@@ -92,11 +107,9 @@ class Binder {
     artifact::LaunchPlan plan = code.family->launch(workload, code.step->schedule, inputs);
 
     std::vector<int> arguments;
-    for (size_t i = 0; i < workload.inputs.size(); ++i) {
-      if (ir::is_shape_input(workload, i)) continue;
-      arguments.push_back(piece_of(workload.inputs[i]));
-      touch(arguments.back());
-    }
+    for (size_t i = 0; i < workload.inputs.size(); ++i)
+      if (!ir::is_shape_input(workload, i)) arguments.push_back(piece_of(workload.inputs[i]));
+    const size_t first_made = arguments.size();
     for (size_t o = 0; o < workload.outputs.size(); ++o) {
       const ir::Type& type = bound[static_cast<size_t>(workload.graph.outputs[o])].type;
       const std::vector<int64_t> shape = ir::static_shape(type.shape);
@@ -105,20 +118,63 @@ class Binder {
         throw Error(Code::kInternal,
                     fmt::format("region '{}' makes {} where the model expects {}", code.name,
                                 ir::shape_str(type.shape), ir::shape_str(facts_.fact(v).type.shape)));
-      arguments.push_back(add(v, {Storage::kArena, v, bytes_of(type.dtype, shape), now_, now_}));
+      arguments.push_back(add(v, {Storage::kArena, v, bytes_of(type.dtype, shape)}));
       made(v, arguments.back(), type.dtype, shape);
     }
-    for (size_t t = 0; t < plan.temporary_bytes.size(); ++t) {
-      const int64_t bytes = plan.temporary_bytes[t];
-      const bool kept = t < plan.temporary_kept.size() && plan.temporary_kept[t];
-      arguments.push_back(
-          add(ir::kNoValue, {kept ? Storage::kKept : Storage::kArena, ir::kNoValue, bytes, now_, now_}));
-      if (!kept) continue;
-      kept_[arguments.back()] = static_cast<int64_t>(out_.kept_bytes.size());
-      out_.kept_bytes.push_back(bytes);
-    }
+    add_temporaries(code, plan, arguments);
+    add_launches(code, plan, arguments, first_made);
+  }
 
+  // Scratch. What is kept lies in one buffer of the segment; steps whose kernels make the same of the same
+  // weights share it, and the kernel runs for the first of them only.
+  void add_temporaries(const StepCode& code, artifact::LaunchPlan& plan, std::vector<int>& arguments) {
+    const size_t first = arguments.size();
+    for (size_t t = 0; t < plan.temporary_bytes.size(); ++t) {
+      const bool kept = t < plan.temporary_kept.size() && plan.temporary_kept[t];
+      arguments.push_back(kept ? -1
+                               : add(ir::kNoValue, {Storage::kArena, ir::kNoValue, plan.temporary_bytes[t]}));
+    }
+    const auto keep = [&](size_t t) {
+      const int64_t bytes = plan.temporary_bytes[t];
+      const int piece = add(ir::kNoValue, {Storage::kKept, ir::kNoValue, bytes});
+      kept_offsets_[piece] = out_.kept_bytes;
+      out_.kept_bytes += aligned(bytes);
+      return piece;
+    };
+    std::vector<artifact::Launch> launches;
+    for (artifact::Launch& launch : plan.launches) {
+      if (launch.once && !code.uses.empty()) {
+        const family::KernelUse& use = code.uses[static_cast<size_t>(launch.kernel)];
+        std::vector<size_t> made;  // temporaries
+        std::string key =
+            fmt::format("{} {} {}", fmt::join(launch.grid, ","), fmt::join(launch.extents, ","), use.body);
+        for (size_t a = 0; a < arguments.size(); ++a) {
+          if (!use.touches[a]) continue;
+          if (a < first)
+            key += fmt::format(" {}", arguments[a]);
+          else if (arguments[a] < 0)
+            made.push_back(a - first);
+        }
+        for (size_t t : made) key += fmt::format(" {}", plan.temporary_bytes[t]);
+        const auto [it, is_new] = kept_.try_emplace(key);
+        for (size_t m = 0; m < made.size(); ++m) {
+          if (is_new) it->second.push_back(keep(made[m]));
+          arguments[first + made[m]] = it->second[m];
+        }
+        if (!is_new) continue;
+      }
+      launches.push_back(std::move(launch));
+    }
+    plan.launches = std::move(launches);
+    for (size_t a = first; a < arguments.size(); ++a)
+      if (arguments[a] < 0) arguments[a] = keep(a - first);
+  }
+
+  void add_launches(const StepCode& code, artifact::LaunchPlan& plan, const std::vector<int>& arguments,
+                    size_t first_made) {
     constexpr size_t kInts = backend::kAlignment / sizeof(int32_t);
+    std::vector<int> firsts(arguments.size(), -1);
+    int moment = now_;
     for (artifact::Launch& launch : plan.launches) {
       if (launch.grid[0] == 0 || launch.grid[1] == 0 || launch.grid[2] == 0) continue;
       BoundLaunch& b = (launch.once ? out_.once : out_.launches).emplace_back();
@@ -127,8 +183,22 @@ class Binder {
       out_.extents.insert(out_.extents.end(), launch.extents.begin(), launch.extents.end());
       out_.extents.resize((out_.extents.size() + kInts) / kInts *
                           kInts);  // at least one integer, next launch aligned
-      (launch.once ? once_pieces_ : launch_pieces_).push_back(arguments);
+      std::vector<int>& pieces = (launch.once ? once_pieces_ : launch_pieces_).emplace_back(arguments);
+      for (size_t a = 0; a < arguments.size(); ++a) {
+        if (!code.uses.empty() && !code.uses[static_cast<size_t>(launch.kernel)].touches[a]) {
+          pieces[a] = -1;
+        } else if (!launch.once) {
+          if (firsts[a] < 0) firsts[a] = moment;
+          touch(arguments[a], moment);
+        }
+      }
+      moment += !launch.once;
       b.launch = std::move(launch);
+    }
+    // Results stay to the step's end, for observers.
+    for (size_t a = first_made; a < arguments.size(); ++a) {
+      if (firsts[a] >= 0) pieces_[static_cast<size_t>(arguments[a])].first = firsts[a];
+      if (a < first_made + code.workload.outputs.size()) touch(arguments[a], std::max(now_, moment - 1));
     }
   }
 
@@ -146,14 +216,20 @@ class Binder {
     std::vector<BoundArgument> where(pieces_.size());
     for (size_t p = 0; p < pieces_.size(); ++p) {
       where[p] = {pieces_[p].storage, pieces_[p].value, 0, pieces_[p].bytes};
-      if (interval_of[p] >= 0) where[p].offset = arena.offsets[static_cast<size_t>(interval_of[p])];
+      if (interval_of[p] >= 0) {
+        where[p].offset = arena.offsets[static_cast<size_t>(interval_of[p])];
+        out_.pieces.push_back({pieces_[p].step, pieces_[p].value == ir::kNoValue, pieces_[p].bytes,
+                               where[p].offset, pieces_[p].first, pieces_[p].last});
+      }
       if (pieces_[p].storage == Storage::kCarried) out_.carried.push_back(where[p]);
-      if (pieces_[p].storage == Storage::kKept) where[p].offset = kept_.at(static_cast<int>(p));
+      if (pieces_[p].storage == Storage::kKept) where[p].offset = kept_offsets_.at(static_cast<int>(p));
     }
-    for (size_t l = 0; l < out_.launches.size(); ++l)
-      for (int p : launch_pieces_[l]) out_.launches[l].arguments.push_back(where[static_cast<size_t>(p)]);
-    for (size_t l = 0; l < out_.once.size(); ++l)
-      for (int p : once_pieces_[l]) out_.once[l].arguments.push_back(where[static_cast<size_t>(p)]);
+    const BoundArgument unused{Storage::kUnused, ir::kNoValue, 0, 0};
+    const auto set = [&](BoundLaunch& launch, const std::vector<int>& pieces) {
+      for (int p : pieces) launch.arguments.push_back(p < 0 ? unused : where[static_cast<size_t>(p)]);
+    };
+    for (size_t l = 0; l < out_.launches.size(); ++l) set(out_.launches[l], launch_pieces_[l]);
+    for (size_t l = 0; l < out_.once.size(); ++l) set(out_.once[l], once_pieces_[l]);
     for (size_t r = 0; r < out_.results.size(); ++r)
       out_.results[r].where = where[static_cast<size_t>(result_piece_[r])];
   }
@@ -166,9 +242,11 @@ class Binder {
   std::vector<Piece> pieces_;
   std::map<ValueId, int> piece_;
   std::vector<std::vector<int>> launch_pieces_, once_pieces_;
-  std::map<int, int64_t> kept_;  // piece -> number of its kept buffer
+  std::map<std::string, std::vector<int>> kept_;  // what a kernel does to which weights -> what it makes
+  std::map<int, int64_t> kept_offsets_;           // of pieces
   std::vector<int> result_piece_;
-  int now_ = 0;
+  size_t step_ = 0;
+  int now_ = 0;  // the moment at which the present step begins
 };
 
 }  // namespace

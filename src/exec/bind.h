@@ -14,12 +14,14 @@ enum class Storage {
   kArena,    // temporary within the segment
   kOutside,  // made before the segment: graph input, constant, carried value; known by its value id
   kCarried,  // made here and read later or returned: a pool buffer a run
-  kKept,     // scratch that outlives runs (kept_buffers.h): number `offset` of the segment
+  kKept,     // scratch that outlives runs (kept_buffers.h): at `offset` of the segment's
+  kPacked,   // a weight that only launches of `once` read: on the device while they run
+  kUnused,   // the kernel never touches it
 };
 
 struct BoundArgument {
   Storage storage = Storage::kArena;
-  ir::ValueId value = ir::kNoValue;  // kOutside, kCarried: representative value of the storage
+  ir::ValueId value = ir::kNoValue;  // kOutside, kCarried, kPacked: representative value of the storage
   int64_t offset = 0;                // kArena, kKept
   int64_t bytes = 0;
 };
@@ -38,15 +40,24 @@ struct BoundValue {
   std::vector<int64_t> shape;
   BoundArgument where;
 };
+// A temporary in the arena, from its first launch to its last.
+struct BoundPiece {
+  size_t step = 0;          // of the segment: who makes it
+  bool is_scratch = false;  // within one region; else a value
+  int64_t bytes = 0, offset = 0;
+  int first = 0, last = 0;  // of `num_moments`
+};
 struct BoundSegment {
   std::vector<BoundStep> steps;  // index-aligned with the segment's steps
   std::vector<BoundLaunch> launches;
-  std::vector<BoundLaunch> once;    // fill the kept buffers, before the first of `launches`
-  std::vector<int64_t> kept_bytes;  // sizes of the kept buffers
-  std::vector<int32_t> extents;     // the whole parameter block
+  std::vector<BoundLaunch> once;  // fill the kept buffer, before the first of `launches`
+  int64_t kept_bytes = 0;
+  std::vector<int32_t> extents;  // the whole parameter block
   std::vector<BoundValue>
       results;  // every value that a step of the segment makes (for results, carried values, and observers)
   std::vector<BoundArgument> carried;  // distinct storages to take from the pool at each run
+  std::vector<BoundPiece> pieces;      // of the arena
+  int num_moments = 0;                 // launches, one after the other; a step without any counts as one
   int64_t arena_bytes = 0, arena_lower_bound = 0;
 };
 

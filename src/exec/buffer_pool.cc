@@ -35,22 +35,18 @@ struct BufferPool::State {
   }
 };
 
-namespace {
-// Sizes are rounded so that neighbouring lengths share buffers: to 256 bytes below 64 KiB, then to a
-// sixteenth of the next power of two.
-size_t size_class(size_t bytes) {
+size_t pooled_bytes(size_t bytes) {
   size_t step = backend::kAlignment;
   while (step * 256 < bytes) step *= 2;
   return std::max<size_t>((bytes + step - 1) / step * step, backend::kAlignment);
 }
-}  // namespace
 
 BufferPool::BufferPool(backend::DevicePtr device) : state_(std::make_shared<State>()) {
   state_->device = std::move(device);
 }
 
 backend::BufferSpan BufferPool::take(size_t bytes) {
-  const size_t wanted = size_class(bytes);
+  const size_t wanted = pooled_bytes(bytes);
   BufferPtr buffer;
   {
     std::lock_guard lock(state_->mutex);

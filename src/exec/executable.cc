@@ -52,14 +52,27 @@ void check_order(const Graph& graph, const artifact::Plan& plan) {
       }
 }
 
-void upload_constants(Executable& code) {
+int64_t aligned(size_t bytes) {
+  return static_cast<int64_t>((bytes + backend::kAlignment - 1) / backend::kAlignment * backend::kAlignment);
+}
+
+// Decides which constants must be on the device while runs go on (the result), and which only while they are
+// packed.
+std::vector<size_t> place_constants(Executable& code) {
   const Graph& graph = *code.graph;
-  std::vector<uint8_t> wanted(graph.values.size(), 0);
+  std::vector<uint8_t> wanted(graph.values.size(), 0), packed(graph.values.size(), 0);
+  std::vector<size_t> resident;
   for (const SegmentCode& segment : code.segments)
     for (const StepCode& step : segment.steps) {
       if (step.step->kind == StepKind::kRegion) {
-        for (size_t i = 0; i < step.workload.inputs.size(); ++i)
-          if (!ir::is_shape_input(step.workload, i)) wanted[static_cast<size_t>(step.workload.inputs[i])] = 1;
+        size_t buffer = 0;
+        for (size_t i = 0; i < step.workload.inputs.size(); ++i) {
+          if (ir::is_shape_input(step.workload, i)) continue;
+          const auto needs = [&](const family::KernelUse& use) { return !use.once && use.touches[buffer]; };
+          const bool is_needed = step.uses.empty() || std::any_of(step.uses.begin(), step.uses.end(), needs);
+          (is_needed ? wanted : packed)[static_cast<size_t>(step.workload.inputs[i])] = 1;
+          ++buffer;
+        }
       } else if (step.step->kind != StepKind::kHost) {
         for (ValueId v : graph.nodes[static_cast<size_t>(step.step->nodes[0])].inputs)
           if (v != ir::kNoValue) wanted[static_cast<size_t>(v)] = 1;
@@ -68,33 +81,38 @@ void upload_constants(Executable& code) {
   for (ValueId v : graph.outputs) wanted[static_cast<size_t>(v)] = 1;
 
   code.constants.resize(graph.values.size());
-  std::vector<std::pair<size_t, size_t>> places;  // value, offset
-  size_t total = 0;
+  code.packed_only.assign(graph.values.size(), 0);
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const auto& constant = graph.values[v].constant;
-    if (!wanted[v] || !constant || constant->dtype() == DType::kString) continue;
-    places.emplace_back(v, total);
-    total += (constant->bytes() + backend::kAlignment - 1) / backend::kAlignment * backend::kAlignment;
+    if (!(wanted[v] || packed[v]) || !constant || constant->dtype() == DType::kString) continue;
+    const int64_t bytes = aligned(constant->bytes());
+    code.constant_bytes += bytes;
+    code.packed_only[v] = !wanted[v];
+    if (!wanted[v]) continue;
+    code.constants[v] = {nullptr, static_cast<size_t>(code.resident_bytes), constant->bytes()};
+    code.resident_bytes += bytes;
+    resident.push_back(v);
   }
-  if (places.empty()) return;
-  // One allocation for all weights: they live and die together.
-  const backend::BufferPtr buffer = code.device->allocate(std::max<size_t>(total, backend::kAlignment));
+  return resident;
+}
+
+// One allocation for all weights: they live and die together.
+void upload_constants(Executable& code, const std::vector<size_t>& resident) {
+  if (resident.empty()) return;
+  const backend::BufferPtr buffer =
+      code.device->allocate(std::max<size_t>(static_cast<size_t>(code.resident_bytes), backend::kAlignment));
   const auto stream = code.device->make_stream();
-  for (const auto& [v, offset] : places) {
-    const ir::Tensor& tensor = *graph.values[v].constant;
-    code.constants[v] = {buffer, offset, tensor.bytes()};
+  for (const size_t v : resident) {
+    const ir::Tensor& tensor = *code.graph->values[v].constant;
+    code.constants[v].buffer = buffer;
     if (tensor.bytes() > 0) stream->copy_to_device(code.constants[v], {tensor.data(), tensor.bytes()});
   }
   stream->synchronize();
-  code.constant_bytes = static_cast<int64_t>(total);
 }
 
-}  // namespace
-
-std::shared_ptr<const Executable> make_executable(backend::DevicePtr device,
-                                                  std::shared_ptr<const Graph> graph,
-                                                  std::shared_ptr<const artifact::Plan> plan,
-                                                  const ProgramSource& programs) {
+// `device` null: nothing is loaded.
+std::shared_ptr<Executable> make(const backend::DevicePtr& device, std::shared_ptr<const Graph> graph,
+                                 std::shared_ptr<const artifact::Plan> plan, const ProgramSource& programs) {
   auto code = std::make_shared<Executable>();
   code->device = device;
   code->graph = graph;
@@ -116,20 +134,36 @@ std::shared_ptr<const Executable> make_executable(backend::DevicePtr device,
       s.family = family::find_family(step.schedule.family);
       if (!s.family)
         throw Error(Code::kCorrupt, fmt::format("plan: unknown kernel family '{}'", step.schedule.family));
-      s.program = programs(s.workload, *s.family, step.schedule);
+      if (device) s.program = programs(s.workload, *s.family, step.schedule);
+      s.uses = s.family->uses(s.workload, step.schedule);
     }
   }
-  upload_constants(*code);
+  const std::vector<size_t> resident = place_constants(*code);
+  if (device) upload_constants(*code, resident);
   for (const artifact::Plan::Body& body : plan->bodies) {
     if (body.node < 0 || static_cast<size_t>(body.node) >= graph->nodes.size() || body.body < 0 ||
         static_cast<size_t>(body.body) >= graph->nodes[static_cast<size_t>(body.node)].bodies.size() ||
         body.plan.size() != 1)
       throw Error(Code::kCorrupt, "plan: a control body does not exist");
-    code->bodies[{body.node, body.body}] = make_executable(
-        device, graph->nodes[static_cast<size_t>(body.node)].bodies[static_cast<size_t>(body.body)],
-        std::make_shared<artifact::Plan>(body.plan[0]), programs);
+    code->bodies[{body.node, body.body}] =
+        make(device, graph->nodes[static_cast<size_t>(body.node)].bodies[static_cast<size_t>(body.body)],
+             std::make_shared<artifact::Plan>(body.plan[0]), programs);
   }
   return code;
+}
+
+}  // namespace
+
+std::shared_ptr<const Executable> resolve_plan(std::shared_ptr<const Graph> graph,
+                                               std::shared_ptr<const artifact::Plan> plan) {
+  return make(nullptr, std::move(graph), std::move(plan), {});
+}
+
+std::shared_ptr<const Executable> make_executable(backend::DevicePtr device,
+                                                  std::shared_ptr<const Graph> graph,
+                                                  std::shared_ptr<const artifact::Plan> plan,
+                                                  const ProgramSource& programs) {
+  return make(device, std::move(graph), std::move(plan), programs);
 }
 
 }  // namespace thrice::exec

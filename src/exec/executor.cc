@@ -22,32 +22,11 @@ Operand Operand::from_host(ir::Tensor tensor) {
 
 size_t Operand::bytes() const { return static_cast<size_t>(ir::num_elements(shape)) * dtype_bytes(dtype); }
 
-namespace {
-
-// Values read after segment s, or returned. What a host or control step makes is always carried by other
-// means.
-std::vector<std::vector<uint8_t>> find_escapes(const Executable& code) {
-  const ir::Graph& graph = *code.graph;
-  std::vector<uint8_t> read(graph.values.size(), 0);
-  for (ValueId v : graph.outputs) read[static_cast<size_t>(v)] = 1;
-  std::vector<std::vector<uint8_t>> escapes(code.segments.size());
-  for (size_t s = code.segments.size(); s-- > 0;) {
-    escapes[s] = read;
-    for (const StepCode& step : code.segments[s].steps)
-      for (int32_t n : step.step->nodes)
-        for (ValueId v : graph.nodes[static_cast<size_t>(n)].inputs)
-          if (v != ir::kNoValue) read[static_cast<size_t>(v)] = 1;
-  }
-  return escapes;
-}
-
-}  // namespace
-
 Executor::Executor(std::shared_ptr<const Executable> code, void* native_stream)
     : state_(std::make_unique<State>()) {
   state_->stream = code->device->make_stream(native_stream);
   state_->pool = std::make_shared<BufferPool>(code->device);
-  state_->escapes = find_escapes(*code);
+  state_->lifetimes = find_lifetimes(*code);
   state_->cache.resize(code->segments.size());
   for (const auto& [place, body] : code->bodies) {
     // Bodies run on the same stream and pool, so that their results need no copy and no synchronization.
@@ -95,14 +74,27 @@ void Executor::synchronize() { state_->stream->synchronize(); }
 backend::Stream& Executor::stream() { return *state_->stream; }
 const Executable& Executor::code() const { return *state_->code; }
 
-int64_t Executor::peak_bytes() const {
-  int64_t bytes = state_->pool->peak_bytes() + state_->code->kept->bytes() +
-                  (state_->arena ? static_cast<int64_t>(state_->arena->bytes()) : 0);
-  for (const auto& [place, body] : state_->bodies)
-    if (body->state_->arena) bytes += static_cast<int64_t>(body->state_->arena->bytes());
-  return bytes;
+MemoryUse Executor::memory() const {
+  MemoryUse use = state_->own_memory();
+  use.pool = state_->pool->peak_bytes();  // shared with the bodies
+  return use;
 }
-int64_t Executor::arena_lower_bound() const { return state_->arena_lower_bound; }
+
+MemoryUse Executor::State::own_memory() const {
+  MemoryUse use;
+  use.weights = code->constant_bytes;
+  use.held = code->resident_bytes + code->kept->bytes();
+  use.arena = arena ? static_cast<int64_t>(arena->bytes()) : 0;
+  use.arena_lower_bound = arena_lower_bound;
+  for (const auto& [place, body] : bodies) {
+    const MemoryUse inner = body->state_->own_memory();
+    use.weights += inner.weights;
+    use.held += inner.held;
+    use.arena += inner.arena;
+    use.arena_lower_bound += inner.arena_lower_bound;
+  }
+  return use;
+}
 
 Run::Run(Executor::State& state, const RunOptions& options)
     : state_(state),
@@ -135,6 +127,7 @@ std::vector<Operand> Run::execute(const std::vector<Operand>& inputs) {
       launch_segment(s);
     if (options_.observe && (kind == artifact::StepKind::kHost || kind == artifact::StepKind::kControl))
       observe(s, 0, 0);
+    let_go(s);
   }
   std::vector<Operand> outputs;
   for (ValueId v : graph_.outputs) {
@@ -143,6 +136,13 @@ std::vector<Operand> Run::execute(const std::vector<Operand>& inputs) {
     outputs.push_back(operand(v));
   }
   return outputs;
+}
+
+// What segments hand on lies in buffers of the pool, which the next ones may take then. Integers stay: shapes
+// are computed of them.
+void Run::let_go(size_t segment) {
+  if (options_.observe) return;
+  for (const ValueId v : state_.lifetimes.last_read[segment]) operand(v).device = {};
 }
 
 void Run::set_result(ValueId v, Operand value) {

@@ -1,5 +1,6 @@
 // Runs an Executable: binds each segment to the shapes at hand (once per new shape), then only launches.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +36,20 @@ struct RunOptions {
       observe;  // makes the run synchronous and step by step; for --trace, --bisect, tests
 };
 
+// Device memory of one executor on one Executable, in bytes.
+struct MemoryUse {
+  int64_t weights = 0;            // of all constants that device steps read, each once, as they are
+  int64_t held = 0;               // of constants on the device while runs go on: as they are and packed
+  int64_t arena = 0;              // temporaries of segments
+  int64_t arena_lower_bound = 0;  // largest over bindings of max_t sum(live)
+  int64_t pool = 0;               // inputs, outputs and what is carried between segments, at their peak
+
+  // What runs need beside the weights: packed copies count with what they take above the weights that they
+  // stand for.
+  int64_t peak() const { return pool + arena + std::max<int64_t>(0, held - weights); }
+  int64_t total() const { return pool + arena + held; }
+};
+
 // One in-order stream, one arena, cached bindings. One thread at a time; many executors may share an
 // Executable.
 class Executor {
@@ -55,9 +70,8 @@ class Executor {
 
   backend::Stream& stream();
   const Executable& code() const;
-  int64_t peak_bytes() const;  // activations: arenas, carried values, inputs, outputs, temporaries, kept
-                               // scratch; without constants
-  int64_t arena_lower_bound() const;  // largest over bindings of max_t sum(live)
+  MemoryUse memory() const;  // after the runs so far
+  int64_t peak_bytes() const { return memory().peak(); }
 
  private:
   friend class Run;

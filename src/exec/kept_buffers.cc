@@ -2,11 +2,11 @@
 
 namespace thrice::exec {
 
-std::vector<backend::BufferPtr> KeptBuffers::get(const std::string& key, const Make& make) {
+backend::BufferPtr KeptBuffers::get(const std::string& key, const Make& make) {
   const std::lock_guard lock(mutex_);
   const auto it = buffers_.find(key);
   if (it != buffers_.end()) return it->second;
-  std::vector<backend::BufferPtr> made = make();
+  backend::BufferPtr made = make();
   buffers_[key] = made;
   return made;
 }
@@ -14,8 +14,7 @@ std::vector<backend::BufferPtr> KeptBuffers::get(const std::string& key, const M
 int64_t KeptBuffers::bytes() const {
   const std::lock_guard lock(mutex_);
   int64_t total = 0;
-  for (const auto& [key, buffers] : buffers_)
-    for (const auto& buffer : buffers) total += static_cast<int64_t>(buffer->bytes());
+  for (const auto& [key, buffer] : buffers_) total += static_cast<int64_t>(buffer->bytes());
   return total;
 }
 

@@ -1,11 +1,10 @@
-// Scratch buffers that outlive a run: what launches with `once` made of a model's weights (packed copies).
-// Made at the first run that needs them, shared by all executors of an Executable.
+// Scratch that outlives a run: what launches with `once` made of a model's weights (packed copies). Made at
+// the first run that needs it, shared by all executors of an Executable.
 #pragma once
 #include <functional>
 #include <map>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "backend/backend.h"
 
@@ -13,15 +12,15 @@ namespace thrice::exec {
 
 class KeptBuffers {
  public:
-  using Make = std::function<std::vector<backend::BufferPtr>()>;
-  // The buffers called `key`. `make` allocates and fills them, and waits until they are filled; it is called
-  // by the first who asks, while others wait. When it throws nothing is kept. Threads: safe.
-  std::vector<backend::BufferPtr> get(const std::string& key, const Make& make);
+  using Make = std::function<backend::BufferPtr()>;
+  // The buffer called `key`. `make` allocates and fills it, and waits until it is filled; it is called by the
+  // first who asks, while others wait. When it throws nothing is kept. Threads: safe.
+  backend::BufferPtr get(const std::string& key, const Make& make);
   int64_t bytes() const;
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, std::vector<backend::BufferPtr>> buffers_;
+  std::map<std::string, backend::BufferPtr> buffers_;
 };
 
 }  // namespace thrice::exec

@@ -33,6 +33,21 @@ std::string Run::key(size_t segment) {
   return key;
 }
 
+namespace {
+
+// Differs from run to run: buffers of the caller and of the pool.
+bool is_exchanged(const BoundArgument& argument) {
+  return argument.storage == Storage::kOutside || argument.storage == Storage::kCarried;
+}
+
+// What is recorded must not hold on to such buffers: they would lie idle until the next run of these shapes.
+BufferSpan borrowed(BufferSpan span) {
+  span.buffer = backend::BufferPtr(backend::BufferPtr(), span.buffer.get());
+  return span;
+}
+
+}  // namespace
+
 CachedSegment& Run::bound(size_t segment) {
   constexpr size_t kMaxBindings = 64;  // of one segment; a service with many lengths keeps the latest ones
   auto& cache = state_.cache[segment];
@@ -42,7 +57,7 @@ CachedSegment& Run::bound(size_t segment) {
     for (auto it = cache.begin(); it != cache.end();) it = it->second ? cache.erase(it) : std::next(it);
   }
   auto made = std::make_unique<CachedSegment>();
-  made->bound = bind_segment(code_, segment, facts_, state_.escapes[segment]);
+  made->bound = bind_segment(code_, segment, facts_, state_.lifetimes.escapes[segment]);
   state_.arena_lower_bound = std::max(state_.arena_lower_bound, made->bound.arena_lower_bound);
   const size_t arena_bytes = static_cast<size_t>(made->bound.arena_bytes);
   if (arena_bytes > (state_.arena ? state_.arena->bytes() : 0)) {
@@ -76,7 +91,8 @@ void Run::launch_segment(size_t segment) {
     carried[piece.value] = state_.pool->take(static_cast<size_t>(piece.bytes));
   const auto span_of = [&](const BoundArgument& a) -> BufferSpan {
     const size_t bytes = static_cast<size_t>(a.bytes);
-    if (a.storage == Storage::kKept) return {cached.kept[static_cast<size_t>(a.offset)], 0, bytes};
+    if (a.storage == Storage::kUnused || a.storage == Storage::kPacked) return {};
+    if (a.storage == Storage::kKept) return {cached.kept, static_cast<size_t>(a.offset), bytes};
     if (a.storage == Storage::kArena)
       return {bytes ? state_.arena : backend::BufferPtr(), static_cast<size_t>(a.offset), bytes};
     BufferSpan span = a.storage == Storage::kCarried ? carried.at(a.value) : on_device(a.value);
@@ -88,36 +104,40 @@ void Run::launch_segment(size_t segment) {
     backend::RecordedLaunch recorded;
     recorded.program = launch.program;
     recorded.launch = launch.launch;
-    for (const BoundArgument& argument : launch.arguments) recorded.buffers.push_back(span_of(argument));
+    for (const BoundArgument& argument : launch.arguments)
+      recorded.buffers.push_back(is_exchanged(argument) ? borrowed(span_of(argument)) : span_of(argument));
     recorded.extents = cached.parameters;
     recorded.extents.offset += static_cast<size_t>(launch.extents_offset);
     recorded.extents.bytes = std::max<size_t>(launch.launch.extents.size(), 1) * sizeof(int32_t);
     return recorded;
   };
   if (cached.launches.empty()) {
-    if (!plan.kept_bytes.empty() && cached.kept.empty()) {
-      std::string name = fmt::format("{}", segment);
-      for (const int64_t bytes : plan.kept_bytes) name += fmt::format(":{}", bytes);
-      cached.kept = code_.kept->get(name, [&] {
-        for (const int64_t bytes : plan.kept_bytes)
-          cached.kept.push_back(code_.device->allocate(static_cast<size_t>(std::max<int64_t>(bytes, 1))));
-        for (const BoundLaunch& launch : plan.once) state_.stream->launch(recorded_of(launch));
-        state_.stream->synchronize();
+    if (plan.kept_bytes > 0 && !cached.kept)
+      cached.kept = code_.kept->get(fmt::format("{}:{}", segment, plan.kept_bytes), [&] {
+        cached.kept = code_.device->allocate(static_cast<size_t>(plan.kept_bytes));
+        for (const BoundLaunch& launch : plan.once) pack(launch, recorded_of(launch));
         return std::exchange(cached.kept, {});
       });
+    cached.owners.clear();
+    for (const BoundLaunch& launch : plan.launches) {
+      cached.launches.push_back(recorded_of(launch));
+      auto& owners = cached.owners.emplace_back(launch.arguments.size());
+      for (size_t a = 0; a < owners.size(); ++a)
+        if (is_exchanged(launch.arguments[a])) owners[a] = span_of(launch.arguments[a]).buffer;
     }
-    for (const BoundLaunch& launch : plan.launches) cached.launches.push_back(recorded_of(launch));
     if (!cached.launches.empty()) cached.replay = state_.stream->record(cached.launches);
   } else {
     for (size_t l = 0; l < plan.launches.size(); ++l)
       for (size_t a = 0; a < plan.launches[l].arguments.size(); ++a) {
-        const Storage storage = plan.launches[l].arguments[a].storage;
-        if (storage == Storage::kArena || storage == Storage::kKept) continue;
+        if (!is_exchanged(plan.launches[l].arguments[a])) continue;
         const BufferSpan span = span_of(plan.launches[l].arguments[a]);
         BufferSpan& last = cached.launches[l].buffers[a];
-        if (span.buffer == last.buffer && span.offset == last.offset) continue;
-        cached.replay->set_buffer(l, a, span);
-        last = span;
+        std::weak_ptr<backend::Buffer>& owner = cached.owners[l][a];
+        const bool is_same = !owner.owner_before(span.buffer) && !span.buffer.owner_before(owner);
+        if (is_same && span.offset == last.offset) continue;
+        owner = span.buffer;
+        last = borrowed(span);
+        cached.replay->set_buffer(l, a, last);
       }
   }
 
@@ -133,6 +153,20 @@ void Run::launch_segment(size_t segment) {
     launch_observed(segment, cached);
   else if (cached.replay)
     state_.stream->replay(*cached.replay);
+}
+
+// A weight that nothing else reads comes to the device for this launch alone, in memory that is freed again:
+// beside all packed weights there is never more than one that is not packed.
+void Run::pack(const BoundLaunch& launch, backend::RecordedLaunch recorded) {
+  for (size_t a = 0; a < launch.arguments.size(); ++a) {
+    if (launch.arguments[a].storage != Storage::kPacked) continue;
+    const ir::Tensor& weight = *graph_.value(launch.arguments[a].value).constant;
+    BufferSpan& span = recorded.buffers[a];
+    span = {code_.device->allocate(std::max<size_t>(weight.bytes(), 1)), 0, weight.bytes()};
+    if (weight.bytes() > 0) state_.stream->copy_to_device(span, {weight.data(), weight.bytes()});
+  }
+  state_.stream->launch(recorded);
+  state_.stream->synchronize();
 }
 
 void Run::launch_observed(size_t segment, CachedSegment& cached) {

@@ -9,6 +9,7 @@
 #include "exec/bind.h"
 #include "exec/executor.h"
 #include "exec/facts.h"
+#include "exec/lifetimes.h"
 
 namespace thrice::exec {
 
@@ -18,7 +19,9 @@ struct CachedSegment {
   backend::BufferSpan parameters;
   std::unique_ptr<backend::Replay> replay;
   std::vector<backend::RecordedLaunch> launches;
-  std::vector<backend::BufferPtr> kept;
+  // By launch and argument: whose the buffers are that differ from run to run; the record does not own them.
+  std::vector<std::vector<std::weak_ptr<backend::Buffer>>> owners;
+  backend::BufferPtr kept;
 };
 
 struct Executor::State {
@@ -26,10 +29,11 @@ struct Executor::State {
   std::shared_ptr<backend::Stream> stream;
   std::shared_ptr<BufferPool> pool;
   backend::BufferPtr arena;
-  std::vector<std::vector<uint8_t>> escapes;  // per segment, by value id
+  Lifetimes lifetimes;
   std::vector<std::map<std::string, std::unique_ptr<CachedSegment>>> cache;
   std::map<std::pair<int, int>, std::unique_ptr<Executor>> bodies;
   int64_t arena_lower_bound = 0;
+  MemoryUse own_memory() const;  // without the pool, which executors of bodies share
 };
 
 class Run {
@@ -47,6 +51,8 @@ class Run {
   std::string key(size_t segment);
   void launch_segment(size_t segment);
   void launch_observed(size_t segment, CachedSegment& cached);
+  void pack(const BoundLaunch& launch, backend::RecordedLaunch recorded);
+  void let_go(size_t segment);  // of what nothing reads after it
   void host_step(const StepCode& code);
   void control_step(const StepCode& code);
   void run_if(ir::NodeId node);

@@ -24,6 +24,13 @@ using target::DeviceSpec;
 // Why something cannot be; nullopt = it can. Every refusal is a sentence for `explain`.
 using Refusal = std::optional<std::string>;
 
+// What a kernel of a program does with the buffers it is given.
+struct KernelUse {
+  bool once = false;          // artifact::Launch::once
+  std::vector<bool> touches;  // by buffer argument: false = its text never refers to it
+  std::string body;           // of kernels that run once: equal bodies make the same of the same weights
+};
+
 struct ProgramText {
   std::string text;                  // kernels only; the prelude is put before it by codegen
   std::vector<std::string> kernels;  // symbols
@@ -62,6 +69,13 @@ class Family {
   // text.
   virtual LaunchPlan launch(const Workload& workload, const Schedule& schedule,
                             const std::vector<Fact>& facts) const = 0;
+
+  // By kernel (artifact::Launch::kernel), at any extents: what decides how long each buffer must live, and
+  // whether a weight itself is needed once it was packed. Empty: not known, every kernel needs every buffer.
+  virtual std::vector<KernelUse> uses(const Workload& workload, const Schedule& schedule) const {
+    (void)workload, (void)schedule;
+    return {};
+  }
 };
 
 // Every family, in the order in which the planner asks them.

@@ -171,6 +171,7 @@ KernelDraft emit_multiply(ProgramDraft& draft, const std::string& symbol, const 
   t.set("SCALES_OF_A", draft.temporary_name(a.scales)).set("SCALES_OF_B", draft.temporary_name(b.scales));
   t.set("PARTS", split > 1 ? fmt::format("TH_HAS_CLUSTERS ? {} : 1", split) : "1");
   e.preamble(t.section("functions"));
+  e.preamble(t.section("unpack"));
   e.preamble(multiply_functions(tiles.sn()));
   if (split > 1) e.preamble(cluster.section("cluster_functions"));
   // Of 65536 registers: two groups of consumers take what one producer warp leaves.
@@ -190,9 +191,13 @@ KernelDraft emit_multiply(ProgramDraft& draft, const std::string& symbol, const 
     write_tile_stores(e, g, z, {"sums", tiles.bm, tiles.bn, tiles.c_pitch(), 128 * tiles.consumers(), split});
   });
   t.hole("step", [&] {
-    const Index k = e.index().var("k", g.depth.dim);
-    const std::string x = g.a(e, z, m, k), y = g.b(e, z, k, n);
-    e.line(fmt::format("total = {};", multiply_add(g.dtype, "total", x, y)));
+    const std::string steps = tile_count(e, "steps", g.depth, kStep);
+    const auto unpacked = [&](const Operand& o) {
+      return fmt::format("th_unpacked({}, {}, {}, z * {} + k / {}, {}, k % {})",
+                         draft.temporary_name(o.planes), draft.temporary_name(o.scales), o.padded_text(e),
+                         steps, kStep, o.row, kStep);
+    };
+    e.line(fmt::format("total = {};", multiply_add(g.dtype, "total", unpacked(a), unpacked(b))));
   });
   t.hole("epilogue", [&] { g.epilogue(e, z, m, n, "total"); });
   t.hole("leave", [&] {  // nobody's shared memory goes away while others read it

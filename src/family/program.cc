@@ -4,9 +4,11 @@
 #include <thrice/status.h>
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <string_view>
 
 #include "family/scalar.h"
 
@@ -64,6 +66,36 @@ ProgramText ProgramDraft::text() const {
     program.kernels.push_back(kernel.symbol);
   }
   return program;
+}
+
+namespace {
+
+bool is_word(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// Whether `name` stands in the text as a word of its own.
+bool names(std::string_view text, const std::string& name) {
+  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<KernelUse> ProgramDraft::uses() const {
+  const std::string header = parameters() + ") {";
+  const size_t buffers = num_inputs_ + graph().outputs.size() + temporaries_.size();
+  std::vector<KernelUse> uses;
+  for (const KernelDraft& kernel : kernels) {
+    KernelUse& use = uses.emplace_back(KernelUse{kernel.once, std::vector<bool>(buffers, true)});
+    const size_t begin = kernel.text.find(header);
+    if (begin == std::string::npos) continue;
+    const std::string_view body = std::string_view(kernel.text).substr(begin + header.size());
+    if (kernel.once) use.body = body;
+    for (size_t b = 0; b < buffers; ++b) use.touches[b] = names(body, fmt::format("p{}", b));
+  }
+  return uses;
 }
 
 LaunchPlan ProgramDraft::launch(const std::vector<Fact>& input_facts) const {

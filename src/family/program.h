@@ -48,6 +48,9 @@ class ProgramDraft {
   std::vector<KernelDraft> kernels;  // launched in this order, each once
 
   ProgramText text() const;
+  // Read off the texts: a kernel touches what its body names. A library's call, which has no body, touches
+  // everything.
+  std::vector<KernelUse> uses() const;
   // Binds the facts of the inputs, evaluates sources and geometry. Throws kUnsupported where a tensor or an
   // index would not fit 32 bits.
   LaunchPlan launch(const std::vector<Fact>& input_facts) const;

@@ -12,6 +12,7 @@
 #include "codegen/generate.h"
 #include "flow/build.h"
 #include "flow/environment.h"
+#include "flow/memory_budget.h"
 #include "flow/open_target.h"
 #include "flow/tuning.h"
 #include "flow/whole_model.h"
@@ -169,10 +170,15 @@ void report_regions(const std::map<int32_t, TimedStep>& original, const artifact
       r.share_at_start = tuned.share_at_start;
       r.ended = tuned.ended;
     }
+  report.bandwidth_gbs = spec.bandwidth_gbs;
+  report.gflops = spec.f32_gflops;
+  report.product_gflops = spec.product_gflops();
   for (auto& [hash, r] : regions) {
+    const plan::PlannedWorkload& planned = workloads.at(hash);
+    const family::Work work = family::count_work(planned.workload, planned.facts);
+    r.flops = work.flops;
+    r.bytes = work.bytes;
     if (spec.bandwidth_gbs > 0 && spec.f32_gflops > 0 && r.now_us > 0) {
-      const plan::PlannedWorkload& planned = workloads.at(hash);
-      const family::Work work = family::count_work(planned.workload, planned.facts);
       const bool is_product = r.family == "matmul" || r.family == "conv";
       const double gflops = is_product ? spec.product_gflops() : spec.f32_gflops;
       r.light_share =
@@ -235,6 +241,15 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   options.planner = settings.planner;
   plan::PlanResult planned =
       phases.run("plan", [&] { return plan::make_plan(*graph, device->spec(), options); });
+  const int64_t budget = settings.memory_budget_bytes;
+  if (budget > 0)
+    phases.run("plan", [&] {
+      const auto changed =
+          fit_memory(graph, planned.plan, planned.workloads,
+                     frugal_schedules(planned.workloads, device->spec()), bindings, budget, report.notes);
+      for (const auto& [hash, schedule] : changed) planned.workloads.at(hash).schedule = schedule;
+      return 0;
+    });
   for (const std::string& step : planned.slow_steps)
     report.notes.push_back("runs on the host (--allow-slow): " + step);
   stop_if_cancelled();
@@ -307,6 +322,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     for (const auto& [hash, tuned] : results)
       if (!tuned.note.empty()) replaced[hash].schedule = tuned.default_schedule;
     set_schedules(original.plan, replaced);
+    if (budget > 0) keep_within(budget, graph, bindings, planned, results, report.notes);
     for (const std::string& note : guard.notes()) report.notes.push_back(note);
     for (const std::string& note : runner.place().notes()) report.notes.push_back(note);
 
@@ -322,10 +338,15 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     };
     phases.run("choose", [&] {
       const auto original_steps = timed_steps(original.plan, step_times(plain, bindings, settings.seed));
+      const artifact::Plan fused = planned.plan;
       if (keep_faster_side(original_steps,
                            step_times(*run_plan(planned.plan, nullptr), bindings, settings.seed),
                            planned.plan, report.notes, *graph))
         set_schedules(planned.plan, results);
+      if (budget > 0 && total_memory(graph, planned.plan, bindings) > budget) {
+        planned.plan = fused;
+        report.notes.push_back("the memory budget has no room for that: they stay fused");
+      }
       return 0;
     });
     const auto in_use = deployed(planned.plan, known, results);
@@ -339,7 +360,6 @@ OptimizeReport optimize(const OptimizeRequest& request) {
 
     std::vector<BuiltProgram> built;
     const auto best = phases.run("build", [&] { return run_plan(planned.plan, &built); });
-    report.constant_bytes = best->code().constant_bytes;
     const ModelCheck check = phases.run(
         "verify model", [&] { return check_model(*best, plain, bindings, settings.seed, listener); });
     report.verified = check.verified;
@@ -351,6 +371,13 @@ OptimizeReport optimize(const OptimizeRequest& request) {
                   "the optimized model is not right, nothing was released: " + check.reason);
     phases.run("time model", [&] {
       const auto times = time_models(*device, plain, *best, bindings, settings.seed);
+      // Before runs that are watched step by step, which hold on to more.
+      const exec::MemoryUse memory = best->memory();
+      report.peak_bytes = memory.peak();
+      report.original_peak_bytes = plain.peak_bytes();
+      report.arena_lower_bound = memory.arena_lower_bound;
+      report.constant_bytes = memory.weights;
+      report.held_weight_bytes = memory.held;
       report.original_us = times[0].median_us;
       report.original_spread_us = times[0].spread_us;
       report.best_us = times[1].median_us;
@@ -367,9 +394,6 @@ OptimizeReport optimize(const OptimizeRequest& request) {
                      *graph, spec, report);
       return 0;
     });
-    report.peak_bytes = best->peak_bytes();
-    report.original_peak_bytes = plain.peak_bytes();
-    report.arena_lower_bound = best->arena_lower_bound();
     release_built(built);
   } else {
     report.notes.push_back(device->spec().id + ": nothing was run, timed or verified");

@@ -33,6 +33,8 @@ struct RegionReport {
   double now_us = -1;
   double error = -1, error_limit = -1;
   double light_share = -1;  // speed-of-light time / now_us; -1 = the device's peaks are not known
+  double flops = 0,
+         bytes = 0;  // of one use: operations and bytes of operands and results (family::count_work)
   // The budget is one for the model: what this region got of it, and why (flow/search.h). -1 = not tuned.
   int64_t trials = 0, trials_without_gain = 0;
   double share_at_start = -1;
@@ -62,9 +64,12 @@ struct OptimizeReport {
   double usable_s = -1;  // from the end of import until each region had a built and checked kernel
   double max_error = -1, error_limit = -1;
   bool verified = false, cancelled = false;
-  int64_t peak_bytes = -1, original_peak_bytes = -1, constant_bytes = -1, arena_lower_bound = -1;
-  std::vector<RegionReport> regions;  // by share of the model's time, largest first
-  std::vector<Explored> explored;     // most trials first
+  // exec::MemoryUse: beside the weights; weights as the model has them, and as they lie on the device.
+  int64_t peak_bytes = -1, original_peak_bytes = -1, constant_bytes = -1, held_weight_bytes = -1,
+          arena_lower_bound = -1;
+  double bandwidth_gbs = -1, gflops = -1, product_gflops = -1;  // the device's peaks; -1 = not known
+  std::vector<RegionReport> regions;                            // by share of the model's time, largest first
+  std::vector<Explored> explored;                               // most trials first
   std::vector<PhaseTime> phases;
   std::vector<std::string> notes;  // guesses, fallbacks, steps on the host: everything a user should know
 

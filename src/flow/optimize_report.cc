@@ -30,6 +30,7 @@ std::string OptimizeReport::to_json() const {
   put(j, "peak_bytes", static_cast<double>(peak_bytes));
   put(j, "original_peak_bytes", static_cast<double>(original_peak_bytes));
   put(j, "constant_bytes", static_cast<double>(constant_bytes));
+  put(j, "held_weight_bytes", static_cast<double>(held_weight_bytes));
   put(j, "arena_lower_bound", static_cast<double>(arena_lower_bound));
   j["plan_digest"] = plan_digest;
   j["release"] = release;

@@ -31,12 +31,13 @@ struct Settings {
   double budget_s = 600;               // tuning time; 10 minutes is what most users wait for once
   int64_t max_trials = 1000;           // whichever ends first
   uint64_t seed = 1;
-  std::string device;              // "" = the best found
-  std::string cache_folder;        // kernels; "" = $XDG_CACHE_HOME/thrice or ~/.cache/thrice
-  std::string store_path;          // tuning records; "" = <cache_folder>/store.sqlite
-  std::string caches = "auto";     // timing.caches: auto | warm | cold
-  std::string load = "sustained";  // timing.load: sustained | burst: a model that is served works without
-                                   // pause
+  int64_t memory_budget_bytes = 0;  // device memory of one session; 0 = no limit
+  std::string device;               // "" = the best found
+  std::string cache_folder;         // kernels; "" = $XDG_CACHE_HOME/thrice or ~/.cache/thrice
+  std::string store_path;           // tuning records; "" = <cache_folder>/store.sqlite
+  std::string caches = "auto";      // timing.caches: auto | warm | cold
+  std::string load = "sustained";   // timing.load: sustained | burst: a model that is served works without
+                                    // pause
   std::string log_level = "warning";
 };
 

@@ -76,6 +76,7 @@ class FamilyRunner {
     return one;
   }
   bool available() const { return device_ != nullptr; }
+  std::string text_before;  // of every program: definitions that choose among parts of a kernel
   const std::string& reason() const { return reason_; }
   const target::DeviceSpec& spec() const { return device_->spec(); }
 
@@ -122,13 +123,18 @@ class FamilyRunner {
       if (outputs.back().bytes() > 0) stream_->fill(buffers.back(), std::byte{0xff});
     }
     for (const int64_t bytes : plan.temporary_bytes) allocate(static_cast<size_t>(bytes));
+    // What a family says a kernel does not touch is not given to it: there it would fault.
+    const std::vector<family::KernelUse> uses = f.uses(w, schedule);
     for (const auto& launch : plan.launches) {
       if (launch.grid[0] == 0 || launch.grid[1] == 0 || launch.grid[2] == 0) continue;
+      std::vector<backend::BufferSpan> given = buffers;
+      for (size_t b = 0; b < given.size() && !uses.empty(); ++b)
+        if (!uses[static_cast<size_t>(launch.kernel)].touches[b]) given[b] = {};
       const size_t bytes = std::max<size_t>(launch.extents.size(), 1) * sizeof(int32_t);
       const backend::BufferSpan extents{device_->allocate((bytes + 255) / 256 * 256), 0, bytes};
       if (!launch.extents.empty())
         stream_->copy_to_device(extents, std::as_bytes(std::span<const int32_t>(launch.extents)));
-      stream_->launch({program, launch, buffers, extents});
+      stream_->launch({program, launch, given, extents});
     }
     for (size_t o = 0; o < outputs.size(); ++o)
       if (outputs[o].bytes() > 0)
@@ -272,7 +278,7 @@ class FamilyRunner {
     artifact::KernelSource source;
     source.language =
         spec().api == target::Api::kCuda ? artifact::Language::kCuda : artifact::Language::kOpenCL;
-    source.text = family::prelude(source.language) + text.text;
+    source.text = text_before + family::prelude(source.language) + text.text;
     source.kernels = text.kernels;
     source.key = fmt::format("{:x}", std::hash<std::string>{}(source.text));
     std::string key = source.text;

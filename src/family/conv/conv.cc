@@ -230,6 +230,10 @@ class Conv final : public Family {
     return make_draft(workload, schedule, false).launch(facts);
   }
 
+  std::vector<KernelUse> uses(const Workload& workload, const Schedule& schedule) const override {
+    return make_draft(workload, schedule, false).uses();
+  }
+
  private:
   static std::string default_tactic(const ProgramDraft& draft, const ConvProblem& conv, const Facts& facts,
                                     const DeviceSpec& device) {

@@ -190,6 +190,10 @@ class Matmul final : public Family {
     return make_draft(workload, schedule, false).launch(facts);
   }
 
+  std::vector<KernelUse> uses(const Workload& workload, const Schedule& schedule) const override {
+    return make_draft(workload, schedule, false).uses();
+  }
+
  private:
   static ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool is_cpu) {
     ProgramDraft draft(workload);

@@ -84,6 +84,37 @@ TEST(Wgmma, EveryTileTransposeAndEdge) {
     }
 }
 
+// What runs where a release's PTX meets another architecture: out of the planes too, since a packed weight's
+// own bytes are gone by then.
+TEST(Wgmma, PlainLoopsReadThePlanes) {
+  if (!is_hopper()) GTEST_SKIP() << "needs a card of sm_90a";
+  auto& runner = FamilyRunner::instance();
+  runner.text_before = "#define TH_PORTABLE_PRODUCTS\n";
+  for (const bool turned : {false, true}) {
+    const ir::Workload w = product(
+        {Dim(2), Dim(130), Dim(200)},
+        turned ? ir::Shape{Dim(2), Dim(70), Dim(200)} : ir::Shape{Dim(2), Dim(200), Dim(70)}, false, turned);
+    for (const int64_t split : {1, 2})
+      runner.check(w, family::matmul_family(), schedule(128, 96, 2, split),
+                   ir::make_inputs(w.graph, {}, InputKind::kNormal, 4));
+  }
+  runner.text_before.clear();
+}
+
+TEST(Wgmma, OnlyPackingReadsTheOperands) {
+  Builder builder;
+  builder.output(builder.op(
+      Op::matmul, {builder.f32({Dim(100), Dim(70)}), builder.constant(ir::Tensor(DType::kF32, {70, 50}))}));
+  const ir::Workload w = builder.workload();
+  const auto uses = family::matmul_family().uses(w, schedule(64, 64, 2, 1));
+  // a, b, y, planes and scales of a, planes and scales of b.
+  ASSERT_EQ(uses.size(), 3u);
+  EXPECT_EQ(uses[0].touches, (std::vector<bool>{true, false, false, true, true, false, false}));
+  EXPECT_EQ(uses[1].touches, (std::vector<bool>{false, true, false, false, false, true, true}));
+  EXPECT_EQ(uses[2].touches, (std::vector<bool>{false, false, true, true, true, true, true}));
+  EXPECT_TRUE(uses[1].once);
+}
+
 TEST(Wgmma, LongAndWideSums) {
   if (!is_hopper()) GTEST_SKIP() << "needs a card of sm_90a";
   for (const int64_t depth : {65536, 8192}) {

@@ -1,7 +1,7 @@
 // Every exported network (tests/data/README.md) through import, transforms and both planners. Catches an
 // operator or shape that real exporters write and we no longer take, a plan that leaves a value unmade, a
-// default schedule that is illegal or prints no kernel, and fusion that was lost (the counts of regions
-// below).
+// default schedule that is illegal or prints no kernel, fusion that was lost (the counts of regions
+// below), temporaries that overlap while both live, packed weights held beside the weights (memory.h).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +15,7 @@
 #include "ir/check.h"
 #include "ir/region_name.h"
 #include "null/networks/counts.h"
+#include "null/networks/memory.h"
 #include "plan/planner.h"
 #include "transform/transform.h"
 
@@ -118,6 +119,9 @@ TEST_P(Networks, ImportsAndPlans) {
   const plan::PlanResult greedy = plan::make_plan(graph, device->spec(), options);
   expect_sound(graph, greedy.plan);
   for (const auto& [hash, planned] : greedy.workloads) expect_kernels(planned, device->spec());
+  test::expect_sound_memory(graph, greedy.plan, options.bindings);
+  const plan::PlanResult packing = plan::make_plan(graph, test::hopper(), options);
+  test::expect_sound_memory(graph, packing.plan, options.bindings);
 
   const Counts now = count(greedy.plan), before = count(original.plan);
   EXPECT_LE(now.regions, before.regions);
