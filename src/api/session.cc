@@ -6,6 +6,7 @@
 #include "api/guard.h"
 #include "api/tensors.h"
 #include "runtime/deployment.h"
+#include "runtime/shared_code.h"
 
 using namespace thrice;
 
@@ -58,7 +59,7 @@ thrice_status thrice_load(const char* path, const thrice_load_options* options, 
     demand(path, "path");
     demand(session, "session");
     const thrice_load_options o = options_of(options);
-    const backend::DevicePtr device = backend::open_device(o.device ? o.device : "");
+    const backend::DevicePtr device = runtime::shared_device(o.device ? o.device : "");
     runtime::Builder build = o.no_build ? runtime::Builder() : runtime::driver_builder(device);
     *session = new thrice_session(device, read(path), std::move(build));
   });

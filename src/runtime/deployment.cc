@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "runtime/shared_code.h"
+
 namespace thrice::runtime {
 
 using artifact::ManifestTensor;
@@ -90,8 +92,7 @@ std::vector<Operand> aligned(Executor& executor, std::vector<Operand> inputs) {
 Deployment::Deployment(backend::DevicePtr device, ReleasePtr release, Builder build)
     : device_(std::move(device)), build_(std::move(build)), current_(std::make_shared<Version>()) {
   current_->release = release;
-  current_->code = exec::make_executable(device_, release->graph, release->plan,
-                                         release_programs(device_, release, build_));
+  current_->code = shared_code(device_, release, build_);
 }
 
 Deployment::~Deployment() = default;
@@ -172,8 +173,7 @@ void Deployment::swap(ReleasePtr release) {
   check_same(now->manifest.outputs, release->manifest.outputs, "output");
   auto next = std::make_shared<Version>();
   next->release = release;
-  next->code = exec::make_executable(device_, release->graph, release->plan,
-                                     release_programs(device_, release, build_));
+  next->code = shared_code(device_, release, build_);
   const std::lock_guard lock(mutex_);
   current_.swap(next);
 }  // the old version goes when its last run has ended: here, or in that run's thread

@@ -13,7 +13,8 @@ namespace thrice::runtime {
 using ReleasePtr = std::shared_ptr<const release::Release>;
 
 // Threads: every member is safe from any thread. Runs at one time work on executors of their own (arena and
-// buffers each); programs and weights are shared. A run finishes on the version that it began with.
+// buffers each); programs and weights are shared, with other deployments of the same release on this Device
+// too (shared_code.h). A run finishes on the version that it began with.
 class Deployment {
  public:
   // `build`: see release_programs. Errors: those of make_executable and of release_programs.
