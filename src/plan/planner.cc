@@ -9,6 +9,7 @@
 #include "ir/region_name.h"
 #include "plan/attention_core.h"
 #include "plan/grouping.h"
+#include "plan/launch_order.h"
 #include "plan/merge_rules.h"
 
 namespace thrice::plan {
@@ -289,6 +290,8 @@ PlanResult make_plan(const Graph& graph, const target::DeviceSpec& device, const
                 fmt::format("unknown planner '{}'; known: greedy, original", options.planner));
   PlanResult result;
   result.plan = Planner(graph, device, options, result).plan();
+  if (options.planner == "greedy")
+    order_for_memory(graph, model_facts(graph, options.bindings), result.workloads, result.plan);
   return result;
 }
 
