@@ -38,10 +38,36 @@ def suite_table(suite: str, cases: list) -> str:
     return "\n".join([*lines, "", *(ratio_line(cases, rival) for rival in rivals)])
 
 
+def memory_table(cases: list) -> str:
+    """Device memory beside the weights, in MB of 10^6 bytes; docs/measurement.md says what counts."""
+    cases = [case for case in cases if "peak_bytes" in case and case.get("rivals_peak_bytes")]
+    if not cases:
+        return ""
+    rivals = sorted({rival for case in cases for rival in case["rivals_peak_bytes"]})
+    lines = ["| case | thrice MB | weights held / weights MB | " + " | ".join(f"{r} MB" for r in rivals) + " |", "|---" * (3 + len(rivals)) + "|"]
+    for case in cases:
+        weights = f"{case['held_weight_bytes'] / 1e6:.1f} / {case['weight_bytes'] / 1e6:.1f}" if "held_weight_bytes" in case else ""
+        row = [case["name"], f"{case['peak_bytes'] / 1e6:.1f}", weights]
+        for rival in rivals:
+            peak = case["rivals_peak_bytes"].get(rival)
+            row.append("" if peak is None else f"{peak / 1e6:.1f} ({case['peak_bytes'] / peak:.2f})")
+        lines.append("| " + " | ".join(row) + " |")
+    lines.append("")
+    for rival in rivals:
+        ratios = {c["name"]: c["peak_bytes"] / c["rivals_peak_bytes"][rival] for c in cases if rival in c["rivals_peak_bytes"]}
+        most = max(ratios, key=ratios.get)
+        lines.append(f"- memory against {rival}: geometric mean {statistics.geometric_mean(ratios.values()):.2f} of {len(ratios)} cases, "
+                     f"most {ratios[most]:.2f} ({most})")
+    return "\n".join(lines)
+
+
 def report(data: dict) -> str:
     parts = []
     for suite in dict.fromkeys(case["suite"] for case in data["cases"]):
-        parts.append(suite_table(suite, [case for case in data["cases"] if case["suite"] == suite]))
+        cases = [case for case in data["cases"] if case["suite"] == suite]
+        parts.append(suite_table(suite, cases))
+        if memory := memory_table(cases):
+            parts.append(memory)
     for run in data["runs"]:
         environment = ", ".join(f"{key} {value}" for key, value in run["environment"].items())
         parts.append(f"Run {run['id']}, {run['date']}: `{run['command']}`; {environment}.")

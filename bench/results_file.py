@@ -13,9 +13,9 @@ SCHEMA = 1
 RUN_KEYS = {"id": str, "date": str, "command": str, "tree_hash": str, "environment": dict, "anchor": dict}
 RUN_NEEDS = ("id", "date", "command", "environment")
 TIMES = ("thrice_us", "thrice_burst_us", "thrice_sustained_us", "thrice_own_us")
-NUMBERS = (*TIMES, "thrice_spread_us", "error", "error_limit", "state_error", "sol_us", "peak_bytes", "trials", "tuning_s", "samples")
+NUMBERS = (*TIMES, "thrice_spread_us", "error", "error_limit", "state_error", "sol_us", "peak_bytes", "weight_bytes", "held_weight_bytes", "device_bytes", "trials", "tuning_s", "samples")
 TEXTS = ("run", "suite", "name", "family", "shape", "dtype", "numerics", "sol_bound", "tactic", "schedule", "note")
-TABLES = ("rivals", "rivals_spread_us", "rivals_error", "rivals_peak_bytes")  # rival -> number
+TABLES = ("rivals", "rivals_spread_us", "rivals_error", "rivals_peak_bytes", "rivals_weight_bytes")  # rival -> number
 CASE_NEEDS = ("run", "suite", "name", "dtype", "numerics", "rivals")
 MAY_BE_ZERO = ("thrice_spread_us", "rivals_spread_us", "rivals_error", "error", "trials")
 

@@ -154,14 +154,24 @@ def interleaved(contenders: dict, rounds: int, block_ms: float) -> dict:
     return result
 
 
-def peak_bytes(call, inputs: tuple) -> int:
-    """Of torch's allocator over one call, inputs included."""
+def peak_bytes(call, inputs: tuple) -> dict:
+    """What one call of eager takes beside the weights, by torch's allocator, inputs included (docs/measurement.md): with the
+    workspace that the product library allocates at its first call, and in a later call, which finds it there."""
     torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    call()
-    torch.cuda.synchronize()
-    return torch.cuda.max_memory_allocated() - before + sum(t.nbytes for t in inputs)
+    if clear := getattr(torch._C, "_cuda_clearCublasWorkspaces", None):
+        clear()  # the export called the model before
+    peaks = {}
+    for name in ("torch_eager", "torch_eager_warm"):
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        call()
+        torch.cuda.synchronize()
+        peaks[name] = torch.cuda.max_memory_allocated() - before + sum(t.nbytes for t in inputs)
+    return peaks
+
+
+def weight_bytes(model) -> int:
+    return sum(t.nbytes for t in [*model.parameters(), *model.buffers()])
 
 
 def show(step: dict) -> None:
@@ -197,7 +207,12 @@ def measure(name: str, arguments: argparse.Namespace) -> tuple:
     inputs = case.arguments()
     with torch.no_grad():
         release, told = optimize(name, case, arguments)
+        torch.cuda.synchronize()
+        free = torch.cuda.mem_get_info()[0]
         session = thrice.load(release, device="cuda:0")
+        session.run(*inputs)
+        torch.cuda.synchronize()
+        device_bytes = free - torch.cuda.mem_get_info()[0]
         contenders = {"thrice": lambda: session.run(*inputs)}
         for rival in arguments.rivals.split(","):
             if rival == "torch_eager":
@@ -212,7 +227,8 @@ def measure(name: str, arguments: argparse.Namespace) -> tuple:
             else:
                 raise SystemExit(f"side_by_side: no rival '{rival}'; known: torch_eager, torch_compile_MODE")
         # Not of compiled models: their graphs hold memory of their own since they were compiled.
-        peaks = {"torch_eager": peak_bytes(contenders["torch_eager"], inputs)} if "torch_eager" in contenders else {}
+        peaks = peak_bytes(contenders["torch_eager"], inputs) if "torch_eager" in contenders else {}
+        weights = weight_bytes(case.model)
         answers = {rival: tuple(t.clone() for t in as_tuple(call())) for rival, call in contenders.items()}
         times = interleaved(contenders, arguments.rounds, arguments.block_ms)
         state = card_state()  # while the clocks are still those of the work
@@ -234,7 +250,10 @@ def measure(name: str, arguments: argparse.Namespace) -> tuple:
         "note": "random weights; blocks of calls without waiting, L2 warm; TF32 " + ("as PyTorch has it" if arguments.tf32 else "off"),
     }
     if told.get("peak_bytes", -1) >= 0:
-        row["peak_bytes"] = told["peak_bytes"]
+        row |= {"peak_bytes": told["peak_bytes"], "weight_bytes": told["constant_bytes"],
+                "held_weight_bytes": told["held_weight_bytes"], "rivals_weight_bytes": {"torch_eager": weights}}
+    if device_bytes > 0:
+        row["device_bytes"] = device_bytes
     if told.get("best_us", -1) > 0:
         row["rivals"]["default_schedule"] = told["original_us"]
         row["note"] += f"; default_schedule timed by optimize, which gave {told['best_us']:.0f} us for thrice"
