@@ -47,26 +47,6 @@ WgmmaTiles tiles_of(const Schedule& s) {
   return {s.get("tile_m"), s.get("tile_n"), s.get("stages"), s.get("split")};
 }
 
-// The instruction of 64 x n sums: d = a b, or d += a b with `keep`; and what keeps readers of d behind the
-// wait.
-std::string multiply_functions(int64_t n) {
-  const int64_t sums = n / 2;
-  std::string registers, bindings;
-  for (int64_t i = 0; i < sums; ++i) {
-    registers += fmt::format("{}%{}", i == 0 ? "" : ",", i);
-    bindings += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : ", ", i);
-  }
-  return fmt::format(
-             "TH_FN void th_wgmma(float* d, th_u64 a, th_u64 b, int keep) {{\n"
-             "  asm volatile(\"{{.reg .pred keeps; setp.ne.b32 keeps, %{2}, 0;\\n\\t\"\n"
-             "      \"wgmma.mma_async.sync.aligned.m64n{0}k16.f32.f16.f16 {{{1}}}, %{3}, %{4}, keeps, 1, 1, "
-             "0, 0;}}\"\n"
-             "      : {5} : \"l\"(a), \"l\"(b), \"r\"(keep));\n}}\n",
-             n, registers, sums + 2, sums, sums + 1, bindings) +
-         fmt::format("TH_FN void th_wgmma_done(float* d) {{\n  asm volatile(\"\" : {} :: \"memory\");\n}}\n",
-                     bindings);
-}
-
 // One operand on its way into its planes.
 struct Operand {
   Extent rows;       // of A, or columns of B
@@ -172,7 +152,7 @@ KernelDraft emit_multiply(ProgramDraft& draft, const std::string& symbol, const 
   t.set("PARTS", split > 1 ? fmt::format("TH_HAS_CLUSTERS ? {} : 1", split) : "1");
   e.preamble(t.section("functions"));
   e.preamble(t.section("unpack"));
-  e.preamble(multiply_functions(tiles.sn()));
+  e.preamble(wgmma_functions(tiles.sn(), DType::kF16, false, false));
   if (split > 1) e.preamble(cluster.section("cluster_functions"));
   // Of 65536 registers: two groups of consumers take what one producer warp leaves.
   const bool moves = tiles.consumers() > 1;
@@ -213,6 +193,25 @@ KernelDraft emit_multiply(ProgramDraft& draft, const std::string& symbol, const 
 }
 
 }  // namespace
+
+std::string wgmma_functions(int64_t n, DType dtype, bool a_in_lines, bool b_in_lines) {
+  const int64_t sums = n / 2;
+  std::string registers, bindings;
+  for (int64_t i = 0; i < sums; ++i) {
+    registers += fmt::format("{}%{}", i == 0 ? "" : ",", i);
+    bindings += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : ", ", i);
+  }
+  return fmt::format(
+             "TH_FN void th_wgmma(float* d, th_u64 a, th_u64 b, int keep) {{\n"
+             "  asm volatile(\"{{.reg .pred keeps; setp.ne.b32 keeps, %{2}, 0;\\n\\t\"\n"
+             "      \"wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{6}.{6} {{{1}}}, %{3}, %{4}, keeps, 1, 1, "
+             "{7}, {8};}}\"\n"
+             "      : {5} : \"l\"(a), \"l\"(b), \"r\"(keep));\n}}\n",
+             n, registers, sums + 2, sums, sums + 1, bindings, dtype == DType::kBF16 ? "bf16" : "f16",
+             a_in_lines ? 1 : 0, b_in_lines ? 1 : 0) +
+         fmt::format("TH_FN void th_wgmma_done(float* d) {{\n  asm volatile(\"\" : {} :: \"memory\");\n}}\n",
+                     bindings);
+}
 
 void emit_gemm_wgmma(ProgramDraft& draft, const std::string& symbol, const Gemm& g, const Schedule& s) {
   const WgmmaTiles tiles = tiles_of(s);

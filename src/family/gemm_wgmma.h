@@ -9,6 +9,11 @@
 
 namespace thrice::family {
 
+// Text of th_wgmma, the instruction of 64 x n sums over 16 of the depth (d = a b, or d += a b with `keep`),
+// and of th_wgmma_done, which keeps readers of d behind the wait. dtype: f16 or bf16. An operand is in lines
+// where its rows, not the depth, follow in memory.
+std::string wgmma_functions(int64_t n, DType dtype, bool a_in_lines, bool b_in_lines);
+
 void emit_gemm_wgmma(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm,
                      const Schedule& schedule);
 std::vector<std::pair<std::string, int64_t>> default_gemm_wgmma(const GemmSize& size,

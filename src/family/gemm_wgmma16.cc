@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "family/choices.h"
+#include "family/gemm_wgmma.h"
 #include "family/library_choice.h"
 #include "family/scalar.h"
 #include "family/template.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr int64_t kStep = 64;      // of the depth: one 128-byte swizzle line
 constexpr int64_t kCopyUnit = 64;  // elements that lines of a copy are whole multiples of
 constexpr int64_t kSharedBytes = 227 * 1024;
+constexpr int64_t kMostSlots = 8;         // more hides nothing more
 constexpr int64_t kStagingBytes = 16384;  // a group of consumers: 64 x 40 sums, or twice 64 x 64 results
 
 struct Tiles {
@@ -37,33 +39,12 @@ Tiles tiles_of(const Schedule& s) {
           s.get("cluster"), s.get("split"),  s.get("blocks")};
 }
 
-// The instruction of 64 x n sums: d = a b, or d += a b with `keep`; and what keeps readers of d behind the
-// wait.
-std::string multiply_functions(int64_t n, DType dtype, bool a_in_lines, bool b_in_lines) {
-  const int64_t sums = n / 2;
-  std::string registers, bindings;
-  for (int64_t i = 0; i < sums; ++i) {
-    registers += fmt::format("{}%{}", i == 0 ? "" : ",", i);
-    bindings += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : ", ", i);
-  }
-  const char* type = dtype == DType::kBF16 ? "bf16" : "f16";
-  return fmt::format(
-             "TH_FN void th_wgmma(float* d, th_u64 a, th_u64 b, int keep) {{\n"
-             "  asm volatile(\"{{.reg .pred keeps; setp.ne.b32 keeps, %{2}, 0;\\n\\t\"\n"
-             "      \"wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{6}.{6} {{{1}}}, %{3}, %{4}, keeps, 1, 1, "
-             "{7}, {8};}}\"\n"
-             "      : {5} : \"l\"(a), \"l\"(b), \"r\"(keep));\n}}\n",
-             n, registers, sums + 2, sums, sums + 1, bindings, type, a_in_lines ? 1 : 0, b_in_lines ? 1 : 0) +
-         fmt::format("TH_FN void th_wgmma_done(float* d) {{\n  asm volatile(\"\" : {} :: \"memory\");\n}}\n",
-                     bindings);
-}
-
 // One operand: rows of A, or columns of B.
 struct Side {
   Extent rows;
-  bool in_lines = false;  // its rows, not the depth, follow in memory
-  int64_t box = 0;        // rows a copy brings
-  bool is_weight = false;
+  bool in_lines = false;             // its rows, not the depth, follow in memory
+  int64_t box = 0;                   // rows a copy brings
+  bool once = false;                 // where it is copied: a weight of known extents, kept
   std::optional<GemmMatrix> matrix;  // as it lies in memory; else through a copy
   std::function<std::string(Emitter&, Index z, Index row, Index k)> element;
   int copy = -1;  // the scratch buffer
@@ -90,13 +71,23 @@ struct Side {
 
 bool is_whole(const Extent& line) { return line.dim.is_const() && line.dim.value() % 8 == 0; }
 
+bool is_fixed(const Gemm& g, const Extent& rows) {
+  return g.batches.dim.is_const() && g.depth.dim.is_const() && rows.dim.is_const();
+}
+
 Side side_a(const Gemm& g, const Tiles& t) {
-  Side a{g.rows, g.a_rows_follow, t.bm, g.a_is_weight, std::nullopt, g.a, -1};
+  Side a{g.rows, g.a_rows_follow, t.bm, g.a_is_weight && is_fixed(g, g.rows), std::nullopt, g.a, -1};
   if (is_whole(a.line(g))) a.matrix = g.a_matrix;
   return a;
 }
 Side side_b(const Gemm& g, const Tiles& t) {
-  Side b{g.cols, !g.b_depth_follows, t.bn / t.cluster, g.b_is_weight, std::nullopt, nullptr, -1};
+  Side b{g.cols,
+         !g.b_depth_follows,
+         t.bn / t.cluster,
+         g.b_is_weight && is_fixed(g, g.cols),
+         std::nullopt,
+         nullptr,
+         -1};
   b.element = [&g](Emitter& e, Index z, Index n, Index k) { return g.b(e, z, k, n); };
   if (is_whole(b.line(g))) b.matrix = g.b_matrix;
   return b;
@@ -105,13 +96,10 @@ Side side_b(const Gemm& g, const Tiles& t) {
 // Declares the copy of an operand that maps cannot read as it lies.
 void add_copy(ProgramDraft& draft, const Gemm& g, Side& side) {
   if (side.matrix) return;
-  const bool once =
-      side.is_weight && g.batches.dim.is_const() && g.depth.dim.is_const() && side.rows.dim.is_const();
-  side.is_weight = once;
   side.copy = draft.add_temporary(
       g.dtype,
       [g, side](const Facts& f) { return g.batches.source(f) * side.lines(g).source(f) * side.pitch(g, f); },
-      once);
+      side.once);
 }
 
 // Writes an operand into its copy, lines padded; what lies between lines is never read.
@@ -144,7 +132,7 @@ KernelDraft emit_copy(ProgramDraft& draft, const std::string& symbol, const Gemm
         set_grid(launch, ceil_div(count(f), kThreads * kEach), kThreads);
       },
       kThreads);
-  kernel.once = side.is_weight;
+  kernel.once = side.once;
   return kernel;
 }
 
@@ -228,7 +216,7 @@ void emit_gemm_wgmma16(ProgramDraft& draft, const std::string& symbol, const Gem
   t.set("GIVE_BACK", give_back);
   e.preamble(packed.section("functions"));
   e.preamble(t.section("functions"));
-  e.preamble(multiply_functions(tiles.bn, g.dtype, a.in_lines, b.in_lines));
+  e.preamble(wgmma_functions(tiles.bn, g.dtype, a.in_lines, b.in_lines));
   if (tiles.split > 1) e.preamble(shared.section("cluster_functions"));
   e.add_map("map_a");
   e.add_map("map_b");
@@ -310,13 +298,7 @@ std::vector<std::pair<std::string, int64_t>> default_gemm_wgmma16(const GemmSize
   const auto weigh = [&](Tiles t) {
     if (t.bn % (64 * t.cluster) != 0 || (t.cluster > 1 && size.rows <= t.bm)) return;
     if (t.split > 1 && ceil_div(size.depth, kStep) < 4 * t.split) return;  // a part is four steps at least
-    while (t.slots < 8) {
-      ++t.slots;
-      if (t.shared_bytes() > kSharedBytes) {
-        --t.slots;
-        break;
-      }
-    }
+    while (t.shared_bytes() > kSharedBytes) --t.slots;
     const double clocks = expected_clocks(size, t, units);
     if (best_clocks != 0 && !(clocks < best_clocks)) return;
     best = t;
@@ -324,8 +306,8 @@ std::vector<std::pair<std::string, int64_t>> default_gemm_wgmma16(const GemmSize
   };
   for (const int64_t bm : {64, 128})
     for (const int64_t bn : {64, 128, 192, 256}) {
-      for (const int64_t cluster : {1, 2}) weigh({bm, bn, 2, cluster, 1, units});
-      for (const int64_t split : {2, 4, 8}) weigh({bm, bn, 2, 1, split, 0});
+      for (const int64_t cluster : {1, 2}) weigh({bm, bn, kMostSlots, cluster, 1, units});
+      for (const int64_t split : {2, 4, 8}) weigh({bm, bn, kMostSlots, 1, split, 0});
     }
   return {{"tile_m", best.bm},       {"tile_n", best.bn},   {"stages", best.slots},
           {"cluster", best.cluster}, {"split", best.split}, {"blocks", best.blocks}};

@@ -5,6 +5,7 @@
 #include "family/attention/attention_form.h"
 #include "family/attention/attention_mma.h"
 #include "family/choices.h"
+#include "family/drafted.h"
 #include "family/scalar.h"
 
 namespace thrice::family {
@@ -69,7 +70,7 @@ void emit_row(ProgramDraft& draft, const AttentionForm& form, const Schedule& s)
       threads));
 }
 
-class Attention final : public Family {
+class Attention final : public DraftedFamily {
  public:
   std::string_view name() const override { return "attention"; }
 
@@ -107,18 +108,9 @@ class Attention final : public Family {
     return fmt::format("attention has no tactic '{}'", schedule.tactic);
   }
 
-  ProgramText emit(const Workload& workload, const Schedule& schedule, const DeviceSpec&) const override {
-    return make_draft(workload, schedule).text();
-  }
-
-  LaunchPlan launch(const Workload& workload, const Schedule& schedule,
-                    const std::vector<Fact>& facts) const override {
-    return make_draft(workload, schedule).launch(facts);
-  }
-
  private:
   static Schedule row_schedule() { return {"attention", "row", {{"threads", 64}}}; }
-  static ProgramDraft make_draft(const Workload& workload, const Schedule& schedule) {
+  ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool) const override {
     ProgramDraft draft(workload);
     const AttentionForm form = find_attention(workload);
     if (schedule.tactic == "mma")

@@ -8,6 +8,7 @@
 #include "family/conv/conv_library.h"
 #include "family/conv/conv_problem.h"
 #include "family/conv/conv_taps.h"
+#include "family/drafted.h"
 #include "family/gemm_keep.h"
 #include "family/gemm_mma.h"
 
@@ -153,7 +154,7 @@ std::vector<artifact::Parameter> parameters_of(const std::string& tactic, const 
   return gemm_parameters(gemm_tactic(tactic), device);
 }
 
-class Conv final : public Family {
+class Conv final : public DraftedFamily {
  public:
   std::string_view name() const override { return "conv"; }
 
@@ -220,16 +221,6 @@ class Conv final : public Family {
     return refuse_device(workload, device, s.get("items"), 0);
   }
 
-  ProgramText emit(const Workload& workload, const Schedule& schedule,
-                   const DeviceSpec& device) const override {
-    return make_draft(workload, schedule, device.is_cpu).text();
-  }
-
-  LaunchPlan launch(const Workload& workload, const Schedule& schedule,
-                    const std::vector<Fact>& facts) const override {
-    return make_draft(workload, schedule, false).launch(facts);
-  }
-
   std::vector<KernelUse> uses(const Workload& workload, const Schedule& schedule) const override {
     return make_draft(workload, schedule, false).uses();
   }
@@ -253,7 +244,7 @@ class Conv final : public Family {
     return tactic == "dot" || tactic == "panel" ? tactic : "pointwise";
   }
 
-  static ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool is_cpu) {
+  ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool is_cpu) const override {
     ProgramDraft draft(workload);
     const ConvProblem conv = make_conv(workload);
     if (const std::string gemm = gemm_tactic(schedule.tactic); !gemm.empty()) {

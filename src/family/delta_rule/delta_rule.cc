@@ -4,13 +4,14 @@
 
 #include "family/delta_rule/chunks.h"
 #include "family/delta_rule/columns.h"
+#include "family/drafted.h"
 #include "ir/delta_rule.h"
 
 namespace thrice::family {
 
 namespace {
 
-class DeltaRule final : public Family {
+class DeltaRule final : public DraftedFamily {
  public:
   std::string_view name() const override { return "delta_rule"; }
 
@@ -20,7 +21,7 @@ class DeltaRule final : public Family {
       if (ir::is_delta_rule(workload.graph.nodes[n])) core.insert(static_cast<ir::NodeId>(n));
     if (core.empty()) return "there is no delta rule";
     if (auto refusal = refuse_inlining(workload, core)) return refusal;
-    return refuse_draft([&] { make_draft(workload, columns_schedule(1)); });
+    return refuse_draft([&] { make_draft(workload, columns_schedule(1), false); });
   }
 
   Schedule default_schedule(const Workload& workload, const std::vector<Fact>& facts,
@@ -57,20 +58,11 @@ class DeltaRule final : public Family {
     return fmt::format("delta_rule has no tactic '{}'", schedule.tactic);
   }
 
-  ProgramText emit(const Workload& workload, const Schedule& schedule, const DeviceSpec&) const override {
-    return make_draft(workload, schedule).text();
-  }
-
-  LaunchPlan launch(const Workload& workload, const Schedule& schedule,
-                    const std::vector<Fact>& facts) const override {
-    return make_draft(workload, schedule).launch(facts);
-  }
-
  private:
   static Schedule columns_schedule(int64_t threads) {
     return {"delta_rule", "columns", {{"threads", threads}}};
   }
-  static ProgramDraft make_draft(const Workload& workload, const Schedule& schedule) {
+  ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool) const override {
     ProgramDraft draft(workload);
     const DeltaRuleForm form = find_delta_rule(draft.graph());
     if (schedule.tactic == "chunks")

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "family/drafted.h"
 #include "family/gemm.h"
 #include "family/gemm_library.h"
 #include "family/scalar.h"
@@ -143,7 +144,7 @@ Gemm make_gemm(const ProgramDraft& draft, const HeavyRegion& region) {
   return g;
 }
 
-class Matmul final : public Family {
+class Matmul final : public DraftedFamily {
  public:
   std::string_view name() const override { return "matmul"; }
 
@@ -180,22 +181,12 @@ class Matmul final : public Family {
     return refuse_gemm(workload, make_gemm(draft, find_heavy(workload, {Op::matmul})), schedule, device);
   }
 
-  ProgramText emit(const Workload& workload, const Schedule& schedule,
-                   const DeviceSpec& device) const override {
-    return make_draft(workload, schedule, device.is_cpu).text();
-  }
-
-  LaunchPlan launch(const Workload& workload, const Schedule& schedule,
-                    const std::vector<Fact>& facts) const override {
-    return make_draft(workload, schedule, false).launch(facts);
-  }
-
   std::vector<KernelUse> uses(const Workload& workload, const Schedule& schedule) const override {
     return make_draft(workload, schedule, false).uses();
   }
 
  private:
-  static ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool is_cpu) {
+  ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool is_cpu) const override {
     ProgramDraft draft(workload);
     const Gemm gemm = make_gemm(draft, find_heavy(workload, {Op::matmul}));
     emit_gemm(draft, "matmul_" + schedule.tactic, gemm, schedule, is_cpu);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "family/choices.h"
+#include "family/drafted.h"
 #include "family/scalar.h"
 #include "family/window.h"
 
@@ -218,7 +219,7 @@ KernelDraft emit_row(ProgramDraft& draft, const PoolProblem& p, const Schedule& 
   });
 }
 
-class Pool final : public Family {
+class Pool final : public DraftedFamily {
  public:
   std::string_view name() const override { return "pool"; }
 
@@ -263,17 +264,8 @@ class Pool final : public Family {
     return refuse_device(workload, device, s.get("threads"), 0);
   }
 
-  ProgramText emit(const Workload& workload, const Schedule& schedule, const DeviceSpec&) const override {
-    return make_draft(workload, schedule).text();
-  }
-
-  LaunchPlan launch(const Workload& workload, const Schedule& schedule,
-                    const std::vector<Fact>& facts) const override {
-    return make_draft(workload, schedule).launch(facts);
-  }
-
  private:
-  static ProgramDraft make_draft(const Workload& workload, const Schedule& schedule) {
+  ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool) const override {
     ProgramDraft draft(workload);
     const PoolProblem p = make_pool(workload);
     draft.kernels.push_back(schedule.tactic == "row" ? emit_row(draft, p, schedule)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "family/drafted.h"
 #include "family/scalar.h"
 
 namespace thrice::family {
@@ -12,7 +13,7 @@ using ir::Op;
 
 const std::set<Op> kOps = {Op::resize, Op::grid_sample, Op::roi_align};
 
-class Resize final : public Family {
+class Resize final : public DraftedFamily {
  public:
   std::string_view name() const override { return "resize"; }
 
@@ -47,17 +48,8 @@ class Resize final : public Family {
     return refuse_device(workload, device, s.get("threads"), 0);
   }
 
-  ProgramText emit(const Workload& workload, const Schedule& schedule, const DeviceSpec&) const override {
-    return make_draft(workload, schedule).text();
-  }
-
-  LaunchPlan launch(const Workload& workload, const Schedule& schedule,
-                    const std::vector<Fact>& facts) const override {
-    return make_draft(workload, schedule).launch(facts);
-  }
-
  private:
-  static ProgramDraft make_draft(const Workload& workload, const Schedule& schedule) {
+  ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool) const override {
     ProgramDraft draft(workload);
     const HeavyRegion region = find_heavy(workload, kOps);
     const ir::ValueId y = region.result;
