@@ -1,7 +1,10 @@
 // Products on a CUDA card: schedules of our tactics are screened, then the best ones, the rule-chosen ones
 // and the best of cuBLASLt's answers, in both layouts of B, are timed in turns.
-//   bench_matrix [--device cuda:0] [--dtype f32] [--suite matmul|skinny] [--shape MxNxK,...]
-//                [--schedule TACTIC/TEXT,...] [--limit 32] [--finalists 4] [--out FILE] [--keep FOLDER]
+//   bench_matrix [--device cuda:0] [--dtype f32] [--suite matmul|skinny|irregular] [--shape MxNxK,...]
+//                [--schedule TACTIC/TEXT,...] [--limit 32] [--finalists 4] [--seconds N] [--out FILE]
+//                [--keep FOLDER]
+// Irregular shapes (ZxMxNxK: a batch of Z) are taken with 16 bits, or where the suite is named. No shape is
+// begun after --seconds.
 // --limit: schedules a tactic and layout (bench/matrix_corner.h says which). --keep FOLDER writes text and
 // cubin of each schedule (for cuobjdump -res-usage) and, without a card (--device cuda:sm_90a), only that is
 // done. Burst: after 20 ms of rest and 3 warm launches. Sustained, of the best of either side: half a second
@@ -136,8 +139,9 @@ class Bench {
         std::vector<Schedule> schedules;
         Schedule schedule{tactic.family, tactic.tactic, {}};
         bench::each_choice(tactic.parameters, 0, schedule, [&] {
-          if ((is_mma && !bench::in_mma_corner(s, schedule)) || !bench::passes(filter_, schedule) ||
-              family.illegal(w, schedule, spec()))
+          if ((is_mma && !bench::in_mma_corner(s, schedule)) ||
+              (tactic.tactic == "wgmma16" && !bench::in_wgmma16_corner(schedule)) ||
+              !bench::passes(filter_, schedule) || family.illegal(w, schedule, spec()))
             return;
           schedules.push_back(schedule);
         });
@@ -183,8 +187,8 @@ class Bench {
 
   void fill(const Shape& s) {
     buffers_.clear();
-    host_a_.resize(static_cast<size_t>(s.m * s.k));
-    host_b_.resize(static_cast<size_t>(s.k * s.n));
+    host_a_.resize(static_cast<size_t>(s.batches * s.m * s.k));
+    host_b_.resize(static_cast<size_t>(s.batches * s.k * s.n));
     uint64_t seed = 1;
     for (auto* v : {&host_a_, &host_b_}) {
       std::vector<std::thread> threads;
@@ -214,14 +218,16 @@ class Bench {
     put(host_b_);  // [k][n]
     std::vector<float> turned(host_b_.size());
     constexpr int64_t kTile = 32;  // of a copy that turns rows into columns
-    for (int64_t k0 = 0; k0 < s.k; k0 += kTile)
-      for (int64_t n0 = 0; n0 < s.n; n0 += kTile)
-        for (int64_t n = n0; n < std::min(n0 + kTile, s.n); ++n)
-          for (int64_t k = k0; k < std::min(k0 + kTile, s.k); ++k)
-            turned[static_cast<size_t>(n * s.k + k)] = host_b_[static_cast<size_t>(k * s.n + n)];
+    for (int64_t z = 0; z < s.batches; ++z)
+      for (int64_t k0 = 0; k0 < s.k; k0 += kTile)
+        for (int64_t n0 = 0; n0 < s.n; n0 += kTile)
+          for (int64_t n = n0; n < std::min(n0 + kTile, s.n); ++n)
+            for (int64_t k = k0; k < std::min(k0 + kTile, s.k); ++k)
+              turned[static_cast<size_t>((z * s.n + n) * s.k + k)] =
+                  host_b_[static_cast<size_t>((z * s.k + k) * s.n + n)];
     put(turned);
     expect(s, turned);
-    const size_t bytes = static_cast<size_t>(s.m * s.n) * dtype_bytes(dtype_);
+    const size_t bytes = static_cast<size_t>(s.batches * s.m * s.n) * dtype_bytes(dtype_);
     buffers_.push_back({device_->allocate(bytes), 0, bytes});
   }
 
@@ -249,11 +255,11 @@ class Bench {
     expected_.clear();
     for (int i = 0; i < 512; ++i) {
       const int64_t m = static_cast<int64_t>(random() % static_cast<uint64_t>(s.m)),
-                    n = static_cast<int64_t>(random() % static_cast<uint64_t>(s.n));
-      Expected e{static_cast<size_t>(m * s.n + n), 0, 0};
+                    n = static_cast<int64_t>(random() % static_cast<uint64_t>(s.n)), z = i % s.batches;
+      Expected e{static_cast<size_t>((z * s.m + m) * s.n + n), 0, 0};
       for (int64_t k = 0; k < s.k; ++k) {
-        const double p = static_cast<double>(host_a_[static_cast<size_t>(m * s.k + k)]) *
-                         turned[static_cast<size_t>(n * s.k + k)];
+        const double p = static_cast<double>(host_a_[static_cast<size_t>((z * s.m + m) * s.k + k)]) *
+                         turned[static_cast<size_t>((z * s.n + n) * s.k + k)];
         e.sum += p;
         e.size += std::fabs(p);
       }
@@ -264,7 +270,7 @@ class Bench {
   void check(const Shape& s, Candidate& c) {
     stream_->fill(buffers_[3], std::byte{0xff});
     for (const auto& launch : c.launches) stream_->launch(launch);
-    const size_t count = static_cast<size_t>(s.m * s.n), bytes = dtype_bytes(dtype_);
+    const size_t count = static_cast<size_t>(s.batches * s.m * s.n), bytes = dtype_bytes(dtype_);
     std::vector<std::byte> got(count * bytes);
     stream_->copy_to_host(got, buffers_[3]);
     const auto element = [&](size_t at) -> double {
@@ -351,13 +357,13 @@ class Bench {
 
 int main(int argc, char** argv) {
   std::string device = "cuda:0", only, out, keep, filter, suite, dtype = "f32", limit = "32", finalists = "4",
-              command = "bench_matrix";
+              seconds = "1e9", command = "bench_matrix";
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     std::map<std::string, std::string*> flags = {
-        {"--device", &device}, {"--shape", &only},      {"--suite", &suite},
-        {"--dtype", &dtype},   {"--limit", &limit},     {"--out", &out},
-        {"--keep", &keep},     {"--schedule", &filter}, {"--finalists", &finalists}};
+        {"--device", &device},       {"--shape", &only},     {"--suite", &suite}, {"--dtype", &dtype},
+        {"--limit", &limit},         {"--out", &out},        {"--keep", &keep},   {"--schedule", &filter},
+        {"--finalists", &finalists}, {"--seconds", &seconds}};
     if (flags.count(flag) == 0) {
       std::cerr << "no flag '" << flag << "'; the head of bench/matrix.cc names them\n";
       return 2;
@@ -367,11 +373,18 @@ int main(int argc, char** argv) {
   }
   try {
     Bench bench(device, parse_dtype(dtype), keep, filter, static_cast<size_t>(std::stoi(limit)));
+    const auto start = std::chrono::steady_clock::now();
+    const double most = std::stod(seconds);
     bool any = false;
     for (const Shape& s : bench::kMatrixShapes) {
       if (!suite.empty() && s.suites.find(suite) == std::string::npos) continue;
+      if (suite.empty() && only.empty() && dtype == "f32" && s.suites == "irregular") continue;
       if (!only.empty() && ("," + only + ",").find("," + s.str() + ",") == std::string::npos) continue;
       any = true;
+      if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > most) {
+        fmt::print("{}: not begun, the time is over\n", s.str());
+        continue;
+      }
       bench.run(s, static_cast<size_t>(std::stoi(finalists)));
       if (!out.empty())
         std::ofstream(out) << bench.json(command);  // after every shape: nothing is lost when it is stopped
@@ -386,7 +399,8 @@ int main(int argc, char** argv) {
     std::cerr << error.what() << "\n";
     return 1;
   } catch (const std::invalid_argument&) {
-    std::cerr << "--finalists '" << finalists << "' or --limit '" << limit << "' is not a number\n";
+    std::cerr << "--finalists '" << finalists << "', --limit '" << limit << "' or --seconds '" << seconds
+              << "' is not a number\n";
     return 2;
   }
   return 0;

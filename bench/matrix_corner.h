@@ -15,8 +15,11 @@ namespace thrice::bench {
 
 struct MatrixShape {
   int64_t m, n, k;
-  std::string suites;  // " matmul_f32 skinny"
-  std::string str() const { return fmt::format("{}x{}x{}", m, n, k); }
+  std::string suites;  // "matmul skinny"
+  int64_t batches = 1;
+  std::string str() const {
+    return (batches > 1 ? fmt::format("{}x", batches) : "") + fmt::format("{}x{}x{}", m, n, k);
+  }
   bool is_skinny() const { return std::min(m, n) <= 64; }
   bool is_long() const { return k >= 16384; }
 };
@@ -26,13 +29,20 @@ inline const std::vector<MatrixShape> kMatrixShapes = {
     {16, 4096, 4096, "matmul skinny"}, {64, 12288, 4096, "matmul skinny"}, {2048, 768, 768, "matmul"},
     {2048, 3072, 768, "matmul"},       {2048, 768, 3072, "matmul"},        {128, 128, 65536, "matmul"},
     {1, 4096, 4096, "skinny"},         {4, 4096, 4096, "skinny"},          {64, 4096, 4096, "skinny"},
-    {1, 12288, 4096, "skinny"},        {4, 12288, 4096, "skinny"},         {16, 12288, 4096, "skinny"}};
+    {1, 12288, 4096, "skinny"},        {4, 12288, 4096, "skinny"},         {16, 12288, 4096, "skinny"},
+    {512, 512, 64, "irregular", 96},   {8205, 2949, 5921, "irregular"},    {333, 776, 2048, "irregular"},
+    {5000, 3000, 1000, "irregular"},   {4095, 4095, 4096, "irregular"},    {12345, 640, 2560, "irregular"},
+    {197, 3072, 768, "irregular"},     {77, 1280, 1280, "irregular"},      {3000, 256, 1024, "irregular"},
+    {2049, 1025, 512, "irregular"},    {1500, 7000, 264, "irregular"}};
 
 inline ir::Workload matrix_workload(const MatrixShape& s, bool trans_b, DType dtype) {
-  const std::vector<int64_t> b = trans_b ? std::vector<int64_t>{s.n, s.k} : std::vector<int64_t>{s.k, s.n};
+  std::vector<int64_t> a{s.m, s.k}, b{s.k, s.n};
+  if (trans_b) std::swap(b[0], b[1]);
+  if (s.batches > 1)
+    for (auto* shape : {&a, &b}) shape->insert(shape->begin(), s.batches);
   ir::Attributes attrs;
   if (trans_b) attrs["trans_b"] = int64_t{1};
-  ir::Workload w = one_operator(ir::Op::matmul, {{s.m, s.k}, b}, attrs, dtype);
+  ir::Workload w = one_operator(ir::Op::matmul, {a, b}, attrs, dtype);
   w.graph.value(w.graph.inputs[1]).is_weight = true;
   return w;
 }
@@ -63,6 +73,15 @@ inline bool in_mma_corner(const MatrixShape& shape, const artifact::Schedule& s)
     return bm >= 64 && bn >= 64 && bk >= 16 && bk <= 32 && warps_m * warps_n >= 4 && stages >= 3 &&
            blocks >= 100 && blocks <= 300;
   return stages == 3 && bk >= 32 && warps_m == 2 && warps_n >= 2 && bm >= 64 && bn >= 64 && parts == 1;
+}
+
+// The deepest ring, up to six steps; blocks that stay, or that share the depth of smaller tiles.
+inline bool in_wgmma16_corner(const artifact::Schedule& s) {
+  constexpr int64_t kSharedBytes = 227 * 1024;
+  const int64_t bm = s.get("tile_m"), bn = s.get("tile_n"), split = s.get("split");
+  const int64_t fits = (kSharedBytes - 2048 - bm / 64 * 16384) / ((bm + bn) * 128);
+  return s.get("stages") == std::min<int64_t>(6, fits) && (s.get("blocks") == 0) == (split > 1) &&
+         (split == 1 || bn <= 128);
 }
 
 // `filter`: words TACTIC/TEXT with commas between; schedules of that tactic must contain each TEXT.

@@ -26,9 +26,10 @@ class MatrixReport {
 
   // `all`: what was timed in turns.
   void add(const MatrixShape& s, DType dtype, double limit, const std::vector<const Measured*>& all) {
-    const double flop = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-    const double bytes =
-        static_cast<double>(dtype_bytes(dtype)) * static_cast<double>(s.m * s.k + s.k * s.n + s.m * s.n);
+    const double flop =
+        2.0 * static_cast<double>(s.batches * s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+    const double bytes = static_cast<double>(dtype_bytes(dtype)) *
+                         static_cast<double>(s.batches * (s.m * s.k + s.k * s.n + s.m * s.n));
     const double floor = bytes / copy_gbs * 1e-3;
     const Measured *ours = nullptr, *rival = nullptr, *by_rule = nullptr;
     for (const Measured* c : all) {
@@ -48,7 +49,8 @@ class MatrixReport {
     if (ours == nullptr || rival == nullptr) return;
     const std::string type(dtype_name(dtype));
     for (const std::string suite : {"matmul", "skinny"}) {
-      if (s.suites.find(suite) == std::string::npos) continue;
+      if (s.suites.find(suite) == std::string::npos && !(s.suites == "irregular" && suite == "matmul"))
+        continue;
       cases_ += fmt::format(
           "{}  {{\"run\": \"matrix\", \"suite\": \"{}_{}\", \"name\": \"{}\", \"family\": \"matmul\", "
           "\"shape\": \"{}\", \"dtype\": \"{}\", \"numerics\": \"strict\", ",
