@@ -110,19 +110,25 @@ class Recorder {
     if (next_ >= plan_.size()) return false;
     const Schedule& s = plan_[next_++];
     Measurement first;  // the gate's answer, at the first extent
+    const double begin = monotonic_us();
+    double gate_us = 0;
     for (size_t i = 0; i < tables_.size(); ++i) {
       Table& table = tables_[i];
       if (table.times.count(s.str())) continue;
       if (i == 0 || first.samples == 0)
-        first = gated(runner, s, table);
+        first = gated(runner, s, table), gate_us = monotonic_us() - begin;
       else if (first.outcome == artifact::Outcome::kOk)
         time_only(runner, s, table, first);
       write(table, s, first);
     }
+    gate_s_ += gate_us * 1e-6;
+    time_s_ += (monotonic_us() - begin - gate_us) * 1e-6;
     return true;
   }
   const std::vector<ir::Fact>& facts_of_first() const { return tables_[0].planned.facts; }
   size_t done() const { return next_; }
+  double gate_s() const { return gate_s_; }
+  double time_s() const { return time_s_; }
   size_t planned() const { return plan_.size(); }
   double best_us(size_t i) const { return tables_[i].best_us; }
 
@@ -249,6 +255,7 @@ class Recorder {
   std::vector<Schedule> plan_;
   std::set<std::string> planned_;
   size_t next_ = 0;
+  double gate_s_ = 0, time_s_ = 0;  // spent so far at the first extent, with waiting for builders; elsewhere
   int failures_ = 0;
 };
 
@@ -305,7 +312,8 @@ void record(const std::vector<bench::TunedCase>& cases, const Flags& flags,
   }
   keep();
   for (const auto& r : recorders)
-    fmt::print("{}: {} of {} after {:.0f} s\n", r->name(), r->done(), r->planned(), seconds());
+    fmt::print("{}: {} of {} after {:.0f} s ({:.0f} s at the first extent, {:.0f} s at the others)\n",
+               r->name(), r->done(), r->planned(), seconds(), r->gate_s(), r->time_s());
   for (const std::string& note : runner.place().notes()) fmt::print("{}\n", note);
   if (flags.kernels.empty()) std::filesystem::remove_all(kernels);
 }

@@ -248,6 +248,7 @@ th_wgmma(sum, a_hi + 2 * kk, b_hi + 2 * kk, 1);
 }
 asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;" ::: "memory");
 th_wgmma_done(sum);
+__syncwarp();  // the arrival of one lane stands for what all lanes have read, scales included
 if (lane == 0) {
 th_barrier_arrive(empty_b + 8 * b);
 if (slice + 1 == $SLICES) th_barrier_arrive(empty_a + 8 * a);

@@ -170,6 +170,7 @@ TEST(Conv, EpilogueOnVectorsAtEveryWidth) {
       const ir::Workload workload = b.workload();
       const auto facts = ir::facts_at(workload.graph, {{"s0", 40}});
       const auto& spec = FamilyRunner::instance().spec();
+      if (spec.api == target::Api::kCuda) continue;  // there fragments, not vectors, leave the sums
       const auto text = family().emit(workload, family().default_schedule(workload, facts, spec), spec).text;
       EXPECT_EQ(text.find("(0, tile + ") != std::string::npos, !masked) << text;
     }
