@@ -573,6 +573,7 @@ if (token < end && job.out != nullptr) {
 }
 th_products_done();
 th_keep(s, 64);
+__syncwarp();
 if (lane == 0) {
 th_arrive(shared + L::kBarriers + (L::kStages + slot) * 8);
 }

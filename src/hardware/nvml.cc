@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <sstream>
 
 #include "base/shared_library.h"
@@ -111,15 +112,24 @@ class SmUse {
   bool has_one_ = false;  // now_ holds a sample
 };
 
+// Readers of different threads take turns: two that ask for the counters' metrics at the same time end the
+// process (nvmlGpmMetricsGet of driver 580 on an H200), though the library is said to be safe for threads.
+std::mutex& turn() {
+  static std::mutex one;
+  return one;
+}
+
 class LoadedNvml : public Nvml {
  public:
   explicit LoadedNvml(const Functions& functions) : f_(functions) {}
   ~LoadedNvml() override {
+    const std::lock_guard<std::mutex> lock(turn());
     sm_use_.clear();
     f_.Shutdown();
   }
 
   std::vector<DeviceState> read() override {
+    const std::lock_guard<std::mutex> lock(turn());
     unsigned count = 0;
     if (f_.DeviceGetCount_v2(&count) != kSuccess) return {};
     std::vector<Handle> devices(count);
@@ -254,6 +264,7 @@ std::unique_ptr<Nvml> Nvml::open(std::string* reason, const std::string& path) {
     if (reason) *reason = "libnvidia-ml.so.1 lacks functions of driver 525; update the NVIDIA driver";
     return nullptr;
   }
+  const std::lock_guard<std::mutex> lock(turn());
   const Result code = f.Init_v2();
   if (code != kSuccess) {
     if (reason)

@@ -160,9 +160,10 @@ int cuMemFree_v2(Address address) {
   state().blocks.erase(it);
   return code;
 }
-int cuPointerGetAttribute(void*, int, Address) {
-  ENTER("PointerGetAttribute");
-  return kInvalidValue;  // plain host memory
+int cuPointerGetAttributes(unsigned, int*, void** values, Address) {
+  ENTER("PointerGetAttributes");
+  *static_cast<unsigned*>(values[0]) = 0;  // plain host memory
+  return kOk;
 }
 
 int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, Stream* stream) {

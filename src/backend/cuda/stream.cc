@@ -257,9 +257,11 @@ class CudaStream : public Stream {
     check(api().MemcpyHtoDAsync_v2(address(*context_, to), from.data(), from.size(), handle_),
           "copying to the device", from.size());
     // The driver stages pageable memory before it returns; pinned memory it reads later.
-    unsigned type = 0;
-    const bool pinned = api().PointerGetAttribute(&type, kPointerMemoryType,
-                                                  reinterpret_cast<CUdeviceptr>(from.data())) == kCuSuccess &&
+    unsigned type = 0;  // stays 0 for memory that the driver does not know
+    int asked = kPointerMemoryType;
+    void* answer = &type;
+    const bool pinned = api().PointerGetAttributes(
+                            1, &asked, &answer, reinterpret_cast<CUdeviceptr>(from.data())) == kCuSuccess &&
                         type == kMemoryTypeHost;
     if (pinned) check(api().StreamSynchronize(handle_), "copying to the device", from.size());
   }

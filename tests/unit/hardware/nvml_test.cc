@@ -1,5 +1,6 @@
 // Would catch: a number read from the wrong NVML field, a lost or old card that ends the program or reads as
-// cold and empty, SM use taken from "busy", cards numbered otherwise than CUDA numbers them.
+// cold and empty, SM use taken from "busy", cards numbered otherwise than CUDA numbers them, two threads in
+// NVML's counters at the same time.
 #include "hardware/nvml.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "hardware/limits.h"
 
@@ -40,6 +42,19 @@ constexpr const char* kWhole =
     "power_limit_mw 700000\nbusy 40\n"
     "memory_busy 7\nmemory_total 150000000000\nmemory_free 90000000000\nthrottle 0x44\n"
     "process 77 5000000\nprocess 78 0xffffffffffffffff\ngpm 1\nsm_use 20\n---\nsm_use 35\ntemperature 62\n";
+
+TEST_F(FakeNvml, ReadersOfTwoThreadsTakeTurns) {
+  const std::string library = std::string(THRICE_FAKE_NVML) + "/libnvidia-ml.so.1";
+  const auto first = open("gpm 1\nsm_use 20\n");
+  const auto second = Nvml::open(&reason, library);
+  ASSERT_TRUE(first && second) << reason;
+  const auto read = [](Nvml& nvml) {
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(nvml.read().size(), 1u);
+  };
+  std::thread other(read, std::ref(*second));
+  read(*first);
+  other.join();
+}
 
 TEST_F(FakeNvml, ReadsEachField) {
   const auto nvml = open(kWhole);
