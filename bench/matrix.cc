@@ -141,6 +141,7 @@ class Bench {
         bench::each_choice(tactic.parameters, 0, schedule, [&] {
           if ((is_mma && !bench::in_mma_corner(s, schedule)) ||
               (tactic.tactic == "wgmma16" && !bench::in_wgmma16_corner(schedule)) ||
+              (tactic.tactic == "skinny" && !bench::in_skinny_corner(s, schedule)) ||
               !bench::passes(filter_, schedule) || family.illegal(w, schedule, spec()))
             return;
           schedules.push_back(schedule);

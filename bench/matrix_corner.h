@@ -75,6 +75,16 @@ inline bool in_mma_corner(const MatrixShape& shape, const artifact::Schedule& s)
   return stages == 3 && bk >= 32 && warps_m == 2 && warps_n >= 2 && bm >= 64 && bn >= 64 && parts == 1;
 }
 
+// Six to thirty-two warps a multiprocessor of 132, in one wave or several.
+inline bool in_skinny_corner(const MatrixShape& shape, const artifact::Schedule& s) {
+  const int64_t bm = s.get("tile_m"), bn = s.get("tile_n"),
+                rows = std::min<int64_t>(32, std::max<int64_t>(shape.m, 16));
+  const int64_t blocks = (shape.m + bm - 1) / bm * ((shape.n + bn - 1) / bn) * s.get("split");
+  const int64_t warps = blocks * bn / 32 * s.get("warps_k");
+  return bm >= rows && bm < 2 * rows && s.get("stages") <= 4 && blocks >= 120 && warps >= 6 * 132 &&
+         warps <= 40 * 132;
+}
+
 // The deepest ring, up to six steps; blocks that stay, or that share the depth of smaller tiles.
 inline bool in_wgmma16_corner(const artifact::Schedule& s) {
   constexpr int64_t kSharedBytes = 227 * 1024;

@@ -7,6 +7,7 @@
 #include "family/gemm_library.h"
 #include "family/gemm_mma.h"
 #include "family/gemm_panel.h"
+#include "family/gemm_skinny.h"
 #include "family/gemm_wgmma.h"
 #include "family/gemm_wgmma16.h"
 
@@ -43,8 +44,8 @@ GemmSize gemm_size(const Gemm& g, const Facts& facts) {
 }
 
 bool is_gemm_tactic(const std::string& t) {
-  return t == "naive" || t == "tiled" || t == "mma" || t == "wgmma" || t == "wgmma16" || t == "cublaslt" ||
-         t == "vector" || t == "panel" || t == "dot";
+  return t == "naive" || t == "tiled" || t == "mma" || t == "wgmma" || t == "wgmma16" || t == "skinny" ||
+         t == "cublaslt" || t == "vector" || t == "panel" || t == "dot";
 }
 
 std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tactic, const GemmSize& size,
@@ -54,6 +55,7 @@ std::vector<std::pair<std::string, int64_t>> default_gemm(const std::string& tac
   if (tactic == "mma") return default_gemm_mma(size, device);
   if (tactic == "wgmma") return default_gemm_wgmma(size, device);
   if (tactic == "wgmma16") return default_gemm_wgmma16(size, device);
+  if (tactic == "skinny") return default_gemm_skinny(size, device);
   if (tactic == "cublaslt") return default_gemm_library();
   if (tactic == "panel") return default_gemm_panel(size, device);
   if (tactic == "tiled") {
@@ -101,6 +103,7 @@ std::vector<artifact::Parameter> gemm_parameters(const std::string& tactic, cons
   if (tactic == "mma") return gemm_mma_parameters(device);
   if (tactic == "wgmma") return gemm_wgmma_parameters();
   if (tactic == "wgmma16") return gemm_wgmma16_parameters(device);
+  if (tactic == "skinny") return gemm_skinny_parameters(device);
   if (tactic == "cublaslt") return gemm_library_parameters();
   if (tactic == "panel") return gemm_panel_parameters();
   if (tactic == "naive") return {{"threads", {32, 64, 128, 256}}};
@@ -124,6 +127,7 @@ Refusal refuse_gemm(const Workload& workload, const Gemm& g, const Schedule& s, 
   if (s.tactic == "mma") return refuse_gemm_mma(workload, g, s, device);
   if (s.tactic == "wgmma") return refuse_gemm_wgmma(workload, g, s, device);
   if (s.tactic == "wgmma16") return refuse_gemm_wgmma16(workload, g, s, device);
+  if (s.tactic == "skinny") return refuse_gemm_skinny(workload, g, s, device);
   if (s.tactic == "cublaslt") return refuse_gemm_library(workload, g, s, device);
   if (s.tactic == "panel") return refuse_gemm_panel(workload, g, s, device);
   if (s.tactic == "tiled") {
@@ -184,6 +188,7 @@ std::string default_gemm_tactic(const Gemm& g, const GemmSize& size, const Devic
   if (device.api == target::Api::kCuda && device.architecture == "sm_90a" && g.dtype == DType::kF32 &&
       g.b_is_weight && size.rows > 32 && size.cols >= 1024 && size.depth >= 1024)
     return "wgmma";
+  if (device.api == target::Api::kCuda && suits_gemm_skinny(g, size, device)) return "skinny";
   if (device.api == target::Api::kCuda && size.depth >= 16 && is_float(g.dtype) && g.dtype != DType::kF64)
     return "mma";
   if (device.api == target::Api::kCuda || !device.is_cpu)

@@ -69,6 +69,7 @@ GemmSize gemm_size(const Gemm& gemm, const Facts& facts);
 // mma: tensor cores, float32-accurate; CUDA only (gemm_mma.h).
 // wgmma: tensor cores of sm_90a, float32-accurate (gemm_wgmma.h).
 // wgmma16: f16 and bf16 operands as they lie in memory on the tensor cores of sm_90a (gemm_wgmma16.h).
+// skinny: tensor cores for few rows, B straight into registers (gemm_skinny.h).
 // cublaslt: the vendor's library where the device has it (gemm_library.h).
 // vector: register tile of reg_m rows and reg_v vectors of `lanes` columns, no shared memory: for CPUs;
 // OpenCL

@@ -9,6 +9,7 @@
 #include "family/gemm_library.h"
 #include "family/gemm_mma.h"
 #include "family/gemm_panel.h"
+#include "family/gemm_skinny.h"
 #include "family/gemm_wgmma.h"
 #include "family/gemm_wgmma16.h"
 #include "family/scalar.h"
@@ -363,6 +364,7 @@ void emit_gemm(ProgramDraft& draft, const std::string& symbol, const Gemm& gemm,
   if (tactic == "cublaslt") return emit_gemm_library(draft, symbol, gemm, schedule);
   if (tactic == "wgmma") return emit_gemm_wgmma(draft, symbol, gemm, schedule);
   if (tactic == "wgmma16") return emit_gemm_wgmma16(draft, symbol, gemm, schedule);
+  if (tactic == "skinny") return emit_gemm_skinny(draft, symbol, gemm, schedule);
   if (tactic == "mma") return emit_gemm_mma(draft, symbol, gemm, schedule);
   const auto kernel = [&] {
     if (tactic == "naive") return emit_naive(draft, symbol, gemm, schedule);

@@ -231,7 +231,7 @@ class Conv final : public DraftedFamily {
     const bool vectors = device.is_cpu && device.api != target::Api::kCuda && is_float(conv.dtype);
     const auto product = [&](const char* mma, const char* tiled, const Gemm& gemm) {
       const std::string tactic = default_gemm_tactic(gemm, gemm_size(gemm, facts), device);
-      return tactic == "mma" || tactic == "wgmma" ? mma : tiled;
+      return tactic == "tiled" || tactic == "naive" ? tiled : mma;
     };
     if (conv.is_subpixel())
       return vectors ? "subpixel" : product("subpixel_mma", "subpixel_tiled", subpixel_gemm(draft, conv));

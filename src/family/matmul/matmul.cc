@@ -15,8 +15,8 @@ using ir::Dim;
 using ir::Op;
 using ir::ValueId;
 
-constexpr const char* kTactics[] = {"naive",    "tiled",  "mma",   "wgmma", "wgmma16",
-                                    "cublaslt", "vector", "panel", "dot"};
+constexpr const char* kTactics[] = {"naive",  "tiled",    "mma",    "wgmma", "wgmma16",
+                                    "skinny", "cublaslt", "vector", "panel", "dot"};
 
 bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
 
