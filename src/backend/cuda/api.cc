@@ -32,8 +32,8 @@ bool open(Api& a, std::string& reason) {
       THRICE_CU_FIND(MemGetInfo_v2) && THRICE_CU_FIND(MemAlloc_v2) && THRICE_CU_FIND(MemFree_v2) &&
       THRICE_CU_FIND(MemcpyHtoDAsync_v2) && THRICE_CU_FIND(MemcpyDtoHAsync_v2) &&
       THRICE_CU_FIND(MemcpyDtoDAsync_v2) && THRICE_CU_FIND(MemsetD8Async) &&
-      THRICE_CU_FIND(PointerGetAttributes) && THRICE_CU_FIND(ModuleLoadData) && THRICE_CU_FIND(ModuleUnload) &&
-      THRICE_CU_FIND(ModuleGetFunction) && THRICE_CU_FIND(FuncGetAttribute) &&
+      THRICE_CU_FIND(PointerGetAttributes) && THRICE_CU_FIND(ModuleLoadData) &&
+      THRICE_CU_FIND(ModuleUnload) && THRICE_CU_FIND(ModuleGetFunction) && THRICE_CU_FIND(FuncGetAttribute) &&
       THRICE_CU_FIND(FuncSetAttribute) && THRICE_CU_FIND(LaunchKernel) && THRICE_CU_FIND(StreamCreate) &&
       THRICE_CU_FIND(StreamDestroy_v2) && THRICE_CU_FIND(StreamSynchronize) &&
       THRICE_CU_FIND(StreamBeginCapture_v2) && THRICE_CU_FIND(StreamEndCapture) &&
