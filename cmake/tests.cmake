@@ -34,7 +34,9 @@ add_executable(run_node_tests ${CMAKE_SOURCE_DIR}/tests/conformance/node_tests.c
 target_link_libraries(run_node_tests PRIVATE ${THRICE_ALL})
 
 # Worker processes are the executable itself.
-if(TARGET test_fault_workers)
-  add_dependencies(test_fault_workers thrice)
-  target_compile_definitions(test_fault_workers PRIVATE THRICE_EXECUTABLE="$<TARGET_FILE:thrice>")
-endif()
+foreach(test test_fault_workers test_fault_races)
+  if(TARGET ${test})
+    add_dependencies(${test} thrice)
+    target_compile_definitions(${test} PRIVATE THRICE_EXECUTABLE="$<TARGET_FILE:thrice>")
+  endif()
+endforeach()

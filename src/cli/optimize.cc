@@ -120,6 +120,7 @@ int run(const Arguments& arguments) {
     throw Error(Code::kInvalidArgument, "--trials: a number of trials is not negative");
   request.settings.agent = arguments.get("--agent", request.settings.agent);
   request.settings.agent_file = arguments.get("--agent-file", request.settings.agent_file);
+  if (arguments.has("--check-races")) request.settings.check_races = true;
   if (arguments.has("--no-pretrained")) request.settings.pretrained = false;
   request.settings.planner = arguments.get("--planner", request.settings.planner);
   request.settings.seed =
@@ -180,6 +181,8 @@ Command optimize_command() {
            {"--reweight", "",
             "chooses anew among stored trials by the reward weights; no trial of the search"},
            {"--in-process", "", "trials in this process, without isolation or limits (default: in workers)"},
+           {"--check-races", "",
+            "chosen kernels under compute-sanitizer (CUDA) or oclgrind (OpenCL), which must be installed"},
            {"--record", "FILE", "appends every trial to a CSV file"},
            {"--replay", "FILE", "tunes against such a file: no MODEL, no device, nothing written"},
            {"--html", "FILE", "one page: what was tried and the best so far, region by region"},

@@ -12,6 +12,8 @@ int run(const Arguments& arguments) {
   options.architecture = arguments.get("--architecture", "");
   options.kernels = arguments.get("--kernels", "");
   options.fences = arguments.has("--fences");
+  options.launches = arguments.get("--launches", "");
+  options.groups = arguments.integer("--groups", 0);
   return worker::serve(options);
 }
 
@@ -25,7 +27,9 @@ Command worker_command() {
                   {{"--device", "ID", "runs trials on it"},
                    {"--architecture", "NAME", "builds for it, without a device"},
                    {"--kernels", "FOLDER", "kernel cache"},
-                   {"--fences", "", "checks with buffers that end at unmapped memory"}},
+                   {"--fences", "", "checks with buffers that end at unmapped memory"},
+                   {"--launches", "FILE", "makes its launches once and ends (for race checkers)"},
+                   {"--groups", "N", "of such a launch, at most"}},
                   run};
   command.hidden = true;
   return command;

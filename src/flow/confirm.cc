@@ -62,6 +62,39 @@ std::vector<Schedule> next_best(const TuningContext& c, const PlannedWorkload& p
   return list;
 }
 
+Measurement full_gate(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule,
+                      measure::Oracle& oracle) {
+  measure::TrialOptions options;
+  options.gate = measure::Gate::kFull;
+  options.seed = c.settings->seed + 7919;  // seeds that no screening used
+  options.timing = {0, 1, 0};              // judged here, timed elsewhere
+  return c.runner->run(planned.workload, *planned.family, schedule, oracle, options).measurement;
+}
+
+void keep_refused(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule,
+                  const Measurement& m, const std::string& why) {
+  if (!c.store) return;
+  artifact::TuningRecord record = record_of(c, planned, schedule);
+  record.measurement = m;
+  record.measurement.message = why;
+  c.store->add(record);
+}
+
+void deploy(const Schedule& schedule, const Measurement& m, Tuned& tuned) {
+  tuned.schedule = schedule;
+  tuned.best = schedule == tuned.default_schedule ? tuned.by_default : m;
+  tuned.best.error = m.error;
+  tuned.best.error_limit = m.error_limit;
+}
+
+worker::ToLaunch to_launch(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule) {
+  worker::ToLaunch one{&planned.workload, &planned.facts, {}};
+  one.job.source = c.runner->generate(planned.workload, *planned.family, schedule);
+  one.job.launches = planned.family->launch(planned.workload, schedule, planned.facts);
+  one.job.options.seed = c.settings->seed;
+  return one;
+}
+
 }  // namespace
 
 void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads,
@@ -78,31 +111,20 @@ void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload
     std::string first_reason;
     for (size_t i = 0;; ++i) {
       const Schedule schedule = waiting[i];
-      measure::TrialOptions options;
-      options.gate = measure::Gate::kFull;
-      options.seed = c.settings->seed + 7919;  // seeds that no screening used
-      options.timing = {0, 1, 0};              // judged here, timed elsewhere
-      const Measurement m =
-          c.runner->run(planned.workload, *planned.family, schedule, oracle, options).measurement;
+      const Measurement m = full_gate(c, planned, schedule, oracle);
       if (m.outcome == Outcome::kOk) {
         if (i > 0) {
           notes.push_back(fmt::format("{}: '{}' passed screening but not the full gate ({}); '{}' is used",
                                       planned.uses.front(), waiting.front().str(), first_reason,
                                       schedule.str()));
-          tuned.schedule = schedule;
-          tuned.best = schedule == tuned.default_schedule ? tuned.by_default : m;
+          deploy(schedule, m, tuned);
         }
         tuned.best.error = m.error;
         tuned.best.error_limit = m.error_limit;
         break;
       }
       const bool can_go_on = c.runner->place().lost().empty();
-      if (c.store && can_go_on) {
-        artifact::TuningRecord record = record_of(c, planned, schedule);
-        record.measurement = m;
-        record.measurement.message = kFailsFullGate + m.message;
-        c.store->add(record);
-      }
+      if (can_go_on) keep_refused(c, planned, schedule, m, kFailsFullGate + m.message);
       if (i == 0) {
         first_reason = m.message;
         for (const Schedule& next : next_best(c, planned, tuned))
@@ -115,6 +137,88 @@ void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload
                               planned.uses.front(), waiting.front().str(), first_reason, i + 1));
     }
   }
+}
+
+namespace {
+
+// In place of one with a hazard: the first that passes the full gate and has none.
+void replace_racy(const TuningContext& c, const PlannedWorkload& planned, const worker::RaceChecker& checker,
+                  const std::string& why, Tuned& tuned, std::vector<std::string>& notes) {
+  const Schedule racy = tuned.schedule;
+  const auto refuse = [&](const Schedule& schedule, const std::string& message) {
+    Measurement m;
+    m.outcome = Outcome::kWrong;
+    keep_refused(c, planned, schedule, m, kHasHazard + message);
+  };
+  refuse(racy, why);
+  measure::Oracle oracle(planned.workload, planned.facts);
+  std::vector<Schedule> tried{racy};
+  for (const Schedule& next : next_best(c, planned, tuned)) {
+    if (!c.runner->place().lost().empty()) break;
+    if (std::find(tried.begin(), tried.end(), next) != tried.end()) continue;
+    tried.push_back(next);
+    const Measurement m = full_gate(c, planned, next, oracle);
+    if (m.outcome != Outcome::kOk) {
+      keep_refused(c, planned, next, m, kFailsFullGate + m.message);
+      continue;
+    }
+    const worker::RaceVerdict verdict = checker.check({to_launch(c, planned, next)})[0];
+    if (verdict.kind == worker::RaceVerdict::kHazard) {
+      refuse(next, verdict.why);
+      continue;
+    }
+    notes.push_back(fmt::format("{}: a race checker refuses '{}' ({}); '{}' is used{}", planned.uses.front(),
+                                racy.str(), why, next.str(),
+                                verdict.kind == worker::RaceVerdict::kClean
+                                    ? ""
+                                    : fmt::format(", which could not be checked ({})", verdict.why)));
+    deploy(next, m, tuned);
+    return;
+  }
+  throw Error(
+      Code::kWrongResult,
+      fmt::format("region '{}': a race checker refuses '{}' ({}), and nothing that could take its place "
+                  "passes ({} schedules tried)",
+                  planned.uses.front(), racy.str(), why, tried.size()));
+}
+
+}  // namespace
+
+RaceReport check_races(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads,
+                       const worker::RaceChecker& checker, std::vector<std::string>& notes) {
+  RaceReport report;
+  report.tool = checker.name();
+  std::vector<const PlannedWorkload*> works;
+  std::vector<worker::ToLaunch> all;
+  for (const auto& [hash, planned] : workloads) {
+    const auto it = c.results->find(hash);
+    if (it == c.results->end()) continue;
+    works.push_back(&planned);
+    all.push_back(to_launch(c, planned, it->second.schedule));
+  }
+  const std::vector<worker::RaceVerdict> verdicts = checker.check(all);
+  for (size_t i = 0; i < works.size(); ++i) {
+    Tuned& tuned = c.results->at(works[i]->workload.hash);
+    switch (verdicts[i].kind) {
+      case worker::RaceVerdict::kClean:
+        ++report.clean;
+        break;
+      case worker::RaceVerdict::kNotChecked:
+        ++report.not_checked;
+        notes.push_back(fmt::format("{}: '{}' was not checked for races ({})", works[i]->uses.front(),
+                                    tuned.schedule.str(), verdicts[i].why));
+        break;
+      case worker::RaceVerdict::kHazard:
+        ++report.refused;
+        replace_racy(c, *works[i], checker, verdicts[i].why, tuned, notes);
+        break;
+    }
+  }
+  notes.push_back(
+      fmt::format("race checker {}: {} kernels without a hazard, {} refused and replaced, {} not "
+                  "checked",
+                  report.tool, report.clean, report.refused, report.not_checked));
+  return report;
 }
 
 }  // namespace thrice::flow

@@ -1,9 +1,10 @@
-// How a schedule that the full gate refused is marked in the store: no later run takes it as a winner, and a
-// rule-chosen one is replaced before it is tried.
+// How a schedule that the full gate or a race checker refused is marked in the store: no later run takes it
+// as a winner, and a rule-chosen one that the full gate refused is replaced before it is tried.
 #pragma once
 
 namespace thrice::flow {
 
 inline constexpr const char* kFailsFullGate = "fails the full gate: ";
+inline constexpr const char* kHasHazard = "a race checker refuses it: ";
 
 }  // namespace thrice::flow

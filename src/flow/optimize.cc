@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "base/clock.h"
@@ -254,6 +255,12 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     report.notes.push_back("runs on the host (--allow-slow): " + step);
   stop_if_cancelled();
 
+  std::optional<worker::RaceChecker> races;  // now: a tool that is not there is told before minutes of work
+  if (settings.check_races && target.runs) {
+    worker::RaceCheckOptions how;
+    how.kernels = settings.cache_folder + "/kernels";
+    races.emplace(device->spec(), how);
+  }
   const auto cache = std::make_shared<jit::KernelCache>(device, settings.cache_folder + "/kernels");
   measure::TrialRunner runner(device, trial_place(request.worker, device, cache, settings));
   target::DeviceSpec spec = device->spec();
@@ -351,6 +358,9 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     });
     const auto in_use = deployed(planned.plan, known, results);
     phases.run("verify", [&] { return confirm(context, in_use, report.notes), 0; });
+    if (races)
+      phases.run("check races",
+                 [&] { return report.races = check_races(context, in_use, *races, report.notes), 0; });
     set_schedules(planned.plan, results);
     // Regions that were taken apart too: what was best for them is a hint for others like them.
     for (const auto& [hash, tuned] : results)

@@ -7,6 +7,7 @@
 #include "flow/progress.h"
 #include "flow/search.h"
 #include "flow/settings.h"
+#include "flow/tuning.h"
 #include "frontend/import.h"
 #include "release/release.h"
 
@@ -70,6 +71,7 @@ struct OptimizeReport {
   double bandwidth_gbs = -1, gflops = -1, product_gflops = -1;  // the device's peaks; -1 = not known
   std::vector<RegionReport> regions;                            // by share of the model's time, largest first
   std::vector<Explored> explored;                               // most trials first
+  RaceReport races;                                             // tool "": not asked for
   std::vector<PhaseTime> phases;
   std::vector<std::string> notes;  // guesses, fallbacks, steps on the host: everything a user should know
 

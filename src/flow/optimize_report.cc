@@ -35,6 +35,11 @@ std::string OptimizeReport::to_json() const {
   j["plan_digest"] = plan_digest;
   j["release"] = release;
   j["timed_at"] = timed_at;
+  if (!races.tool.empty())
+    j["races"] = {{"tool", races.tool},
+                  {"clean", races.clean},
+                  {"refused", races.refused},
+                  {"not_checked", races.not_checked}};
   j["notes"] = notes;
   j["phases"] = nlohmann::json::array();
   for (const PhaseTime& p : phases) j["phases"].push_back({{"phase", p.phase}, {"seconds", p.seconds}});

@@ -12,6 +12,7 @@
 #include "plan/planner.h"
 #include "store/store.h"
 #include "store/trial_log.h"
+#include "worker/race_check.h"
 
 namespace thrice::flow {
 
@@ -66,6 +67,17 @@ void tune(const TuningContext& context, const std::map<std::string, plan::Planne
 // other trials, else by a stand-in, each through the same gate. Throws kWrongResult where none passes.
 void confirm(const TuningContext& context, const std::map<std::string, plan::PlannedWorkload>& workloads,
              std::vector<std::string>& notes);
+
+// After confirm(): every chosen kernel under a race checker. One with a hazard is kept as failed and replaced
+// as there, by what passes the full gate and the checker. One that could not be checked stays, with a note.
+// Throws kWrongResult where nothing passes.
+struct RaceReport {
+  std::string tool;  // "" = nothing was checked
+  int64_t clean = 0, refused = 0, not_checked = 0;
+};
+RaceReport check_races(const TuningContext& context,
+                       const std::map<std::string, plan::PlannedWorkload>& workloads,
+                       const worker::RaceChecker& checker, std::vector<std::string>& notes);
 
 // In place of `failed`: each other tactic's first configuration in the family's order, then others of the
 // same tactic. Legal ones, a handful.

@@ -9,17 +9,20 @@
 
 #include "ir/delta_rule.h"
 #include "ir/evaluate_groups.h"
+#include "ir/evaluate_threads.h"
 
 namespace thrice::ir {
 namespace {
 
 template <class From, class To>
 void convert(const std::byte* bytes, std::vector<To>& to) {
-  for (size_t i = 0; i < to.size(); ++i) {
-    From v;
-    std::memcpy(&v, bytes + i * sizeof(From), sizeof(From));
-    to[i] = static_cast<To>(v);
-  }
+  parallel_for(static_cast<int64_t>(to.size()), 4, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      From v;
+      std::memcpy(&v, bytes + i * sizeof(From), sizeof(From));
+      to[i] = static_cast<To>(v);
+    }
+  });
 }
 
 uint64_t physical_memory() {
@@ -67,10 +70,12 @@ Tensor to_tensor(const Array& array) {
   std::byte* bytes = out.mutable_data();
   const auto n = static_cast<size_t>(out.size());
   if (array.dtype == DType::kF32) {
-    for (size_t i = 0; i < n; ++i) {
-      const auto v = static_cast<float>(array.f[i]);
-      std::memcpy(bytes + i * sizeof v, &v, sizeof v);
-    }
+    parallel_for(out.size(), 4, [&](int64_t begin, int64_t end) {
+      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+        const auto v = static_cast<float>(array.f[i]);
+        std::memcpy(bytes + i * sizeof v, &v, sizeof v);
+      }
+    });
   } else if (lives_in_f(array.dtype)) {
     for (size_t i = 0; i < n; ++i) out.set(static_cast<int64_t>(i), array.f[i]);
   } else {

@@ -18,13 +18,15 @@ struct Problem {
   int64_t a_row, a_column, b_row, b_column;
 };
 
+constexpr int64_t kMostThreads = 16;  // that parallel_for starts
+
 template <class T>
 void multiply(const Problem& p, const T* a, const T* b, T* c) {
   const auto batches = static_cast<int64_t>(p.a_at.size());
   // One piece is a batch, or a slice of its longer side where batches are few.
   const bool by_rows = p.m >= p.n;
   const int64_t side = by_rows ? p.m : p.n;
-  const int64_t slices = std::clamp<int64_t>(side / 48, 1, batches >= 8 ? 1 : 8);
+  const int64_t slices = std::clamp<int64_t>(side / 48, 1, batches >= 8 ? 1 : kMostThreads);
   parallel_for(batches * slices, p.m * p.n * p.k / slices / 4, [&](int64_t begin, int64_t end) {
     for (int64_t piece = begin; piece < end; ++piece) {
       const int64_t batch = piece / slices, s = piece % slices;

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "ir/delta_rule.h"
+#include "ir/evaluate_threads.h"
 #include "ir/infer.h"
 
 namespace thrice::ir {
@@ -79,6 +80,27 @@ double float_of(DType dtype, InputKind kind, Rng& random, int64_t low, int64_t h
       return edge_value(dtype, random);
     case InputKind::kPositive:
       return 1 + random.uniform();
+  }
+  return 0;
+}
+
+// Numbers that one element takes of the generator; 0 = that depends on what it draws.
+uint64_t draws_of(InputKind kind, int64_t low, int64_t high) {
+  switch (kind) {
+    case InputKind::kSmallIntegers:
+      return high - low < 2 ? 0 : 1;
+    case InputKind::kUniform:
+    case InputKind::kPositive:
+      return 1;
+    case InputKind::kNormal:
+    case InputKind::kWideRange:
+      return 2;
+    case InputKind::kOutliers:
+      return 3;
+    case InputKind::kHeavyTail:
+      return 8;
+    case InputKind::kEdgeValues:
+      break;
   }
   return 0;
 }
@@ -225,7 +247,9 @@ const char* input_kind_name(InputKind kind) {
 
 Tensor make_input(DType dtype, const std::vector<int64_t>& shape, InputKind kind, uint64_t seed, int64_t low,
                   int64_t high) {
-  Rng random(seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(kind));
+  constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;  // of the generator's state, a number
+  const uint64_t start = seed * kStep + static_cast<uint64_t>(kind);
+  Rng random(start);
   if (dtype == DType::kString) {
     std::vector<std::string> words(static_cast<size_t>(num_elements(shape)));
     for (std::string& word : words)
@@ -237,11 +261,21 @@ Tensor make_input(DType dtype, const std::vector<int64_t>& shape, InputKind kind
   if (is_float(dtype)) {
     // Finite kinds stay finite in narrow types: out of range becomes the largest value.
     const bool saturate = kind != InputKind::kEdgeValues;
-    for (int64_t i = 0; i < out.size(); ++i) {
-      double v = round_to(dtype, float_of(dtype, kind, random, low, high), saturate);
-      if (saturate && !std::isfinite(v)) v = std::copysign(dtype == DType::kF16 ? 65504.0 : 1.0, v);
-      out.set(i, v);
-    }
+    const auto draw = [&](Rng& from, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        double v = round_to(dtype, float_of(dtype, kind, from, low, high), saturate);
+        if (saturate && !std::isfinite(v)) v = std::copysign(dtype == DType::kF16 ? 65504.0 : 1.0, v);
+        out.set(i, v);
+      }
+    };
+    // Parts begin where the sequence would have been: the numbers do not depend on the cores.
+    if (const uint64_t draws = draws_of(kind, low, high))
+      parallel_for(out.size(), 16 * static_cast<int64_t>(draws), [&](int64_t begin, int64_t end) {
+        Rng from(start + kStep * draws * static_cast<uint64_t>(begin));
+        draw(from, begin, end);
+      });
+    else
+      draw(random, 0, out.size());
     return out;
   }
   if (dtype == DType::kBool) low = 0, high = 2;

@@ -88,24 +88,30 @@ std::byte Arguments::guard_of(const Piece& piece) const {
   return piece.kind == Piece::kInput && !is_float(piece.dtype) ? std::byte{0xFF} : fill_.guard;
 }
 
-// nullptr: poison.
 void Arguments::write(const Piece& piece, const std::byte* data) {
-  host_.resize(piece.all_bytes());
-  const auto body = host_.begin() + kGuardBytes;
-  const auto end = body + static_cast<std::ptrdiff_t>(piece.bytes);
-  std::fill(host_.begin(), body, guard_of(piece));
-  if (data && piece.bytes)
-    std::memcpy(host_.data() + kGuardBytes, data, piece.bytes);
-  else
-    std::fill(body, end, fill_.poison);
-  std::fill(end, host_.end(), guard_of(piece));
-  stream_.copy_to_device({piece.buffer, 0, host_.size()}, host_);
+  guard(piece);
+  stream_.copy_to_device(piece.span(), {data, piece.bytes});
+}
+
+void Arguments::poison(const Piece& piece) {
+  guard(piece);
+  stream_.fill(piece.span(), fill_.poison);
+}
+
+// By the device: no image of what is nothing but a repeated byte has to travel.
+void Arguments::guard(const Piece& piece) {
+  const size_t end = kGuardBytes + piece.bytes;
+  stream_.fill({piece.buffer, 0, kGuardBytes}, guard_of(piece));
+  stream_.fill({piece.buffer, end, piece.all_bytes() - end}, guard_of(piece));
 }
 
 void Arguments::prepare(const std::vector<ir::Tensor>& inputs, const Fill& fill) {
   fill_ = fill;
   for (const Piece& piece : pieces_)
-    write(piece, piece.kind == Piece::kInput ? inputs[piece.index].data() : nullptr);
+    if (piece.kind == Piece::kInput)
+      write(piece, inputs[piece.index].data());
+    else
+      poison(piece);
 }
 
 void Arguments::exchange_inputs(const std::vector<ir::Tensor>& inputs) {
@@ -120,7 +126,7 @@ void Arguments::move_outputs(backend::Replay& replay, const Fill& fill) {
     if (piece.kind != Piece::kOutput) continue;
     left_.push_back(piece.buffer);
     piece.buffer = allocate(piece.bytes);
-    write(piece, nullptr);
+    poison(piece);
     size_t replayed = 0;  // launches of a first run are no part of the replay
     for (backend::RecordedLaunch& launch : launches_) {
       launch.buffers[p] = piece.span();
@@ -138,17 +144,24 @@ ir::Tensor Arguments::output(size_t o) {
 }
 
 std::string Arguments::damage(const std::vector<ir::Tensor>& inputs) {
+  const auto read = [&](const Piece& piece, size_t begin, size_t end) {
+    if (host_.size() < end - begin) host_.resize(end - begin);
+    const std::span<std::byte> bytes(host_.data(), end - begin);
+    stream_.copy_to_host(bytes, {piece.buffer, begin, end - begin});
+    return bytes;
+  };
   for (const Piece& piece : pieces_) {
-    host_.resize(piece.all_bytes());
-    stream_.copy_to_host(host_, {piece.buffer, 0, host_.size()});
-    const auto whole = [guard = guard_of(piece)](std::span<const std::byte> zone) {
-      return std::all_of(zone.begin(), zone.end(), [guard](std::byte b) { return b == guard; });
+    const auto whole = [&](size_t begin, size_t end) {
+      const std::span<const std::byte> zone = read(piece, begin, end);
+      return std::all_of(zone.begin(), zone.end(),
+                         [guard = guard_of(piece)](std::byte b) { return b == guard; });
     };
-    const std::span<const std::byte> all(host_);
-    if (!whole(all.first(kGuardBytes))) return "wrote before the start of " + name(piece);
-    if (!whole(all.subspan(kGuardBytes + piece.bytes))) return "wrote beyond the end of " + name(piece);
-    if (piece.kind == Piece::kInput && piece.bytes &&
-        std::memcmp(host_.data() + kGuardBytes, inputs[piece.index].data(), piece.bytes) != 0)
+    const size_t end = kGuardBytes + piece.bytes;
+    if (!whole(0, kGuardBytes)) return "wrote before the start of " + name(piece);
+    if (!whole(end, piece.all_bytes())) return "wrote beyond the end of " + name(piece);
+    if (piece.kind != Piece::kInput || !piece.bytes) continue;
+    const std::span<const std::byte> now = read(piece, kGuardBytes, end);
+    if (std::memcmp(now.data(), inputs[piece.index].data(), piece.bytes) != 0)
       return "changed " + name(piece);
   }
   return {};

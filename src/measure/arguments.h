@@ -62,6 +62,8 @@ class Arguments {
   };
   std::byte guard_of(const Piece& piece) const;
   void write(const Piece& piece, const std::byte* data);
+  void poison(const Piece& piece);
+  void guard(const Piece& piece);
   void add(Piece::Kind kind, size_t index, DType dtype, std::vector<int64_t> shape, size_t bytes);
   backend::BufferPtr allocate(size_t bytes);
   std::string name(const Piece& piece) const;
@@ -75,7 +77,7 @@ class Arguments {
   std::vector<backend::RecordedLaunch> launches_;
   int64_t temporary_bytes_ = 0;
   Fill fill_;                    // of the last prepare() or move_outputs()
-  std::vector<std::byte> host_;  // image of one buffer with its guards
+  std::vector<std::byte> host_;  // what was read of a buffer
 };
 
 }  // namespace thrice::measure

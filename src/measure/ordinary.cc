@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "ir/delta_rule.h"
+#include "ir/evaluate_threads.h"
 
 namespace thrice::measure {
 namespace {
@@ -43,16 +44,34 @@ bool sums(const ir::Node& node) {
 // Each element moved by `relative` of its size (or of the root mean square, where that is more: cancellation)
 // with a random sign, then rounded.
 ir::ArrayPtr with_error(const ir::Array& exact, double relative, uint64_t seed) {
+  constexpr int64_t kPart = 16384, kWork = 16;  // each part has a sequence of signs of its own
   auto array = std::make_shared<ir::Array>(exact);
-  double squares = 0;
-  for (double x : array->f) squares += std::isfinite(x) ? x * x : 0;
-  const double size = array->f.empty() ? 0 : std::sqrt(squares / static_cast<double>(array->f.size()));
-  Rng sign(seed);
-  for (double& x : array->f) {
-    if (relative > 0 && std::isfinite(x))
-      x += (sign.next() & 1 ? relative : -relative) * std::max(size, std::fabs(x));
-    x = round_to(array->dtype, x);
-  }
+  const auto n = static_cast<int64_t>(array->f.size());
+  const int64_t parts = (n + kPart - 1) / kPart;
+  const auto each_part = [&](const auto& body) {
+    ir::parallel_for(parts, kPart * kWork, [&](int64_t first, int64_t last) {
+      for (int64_t p = first; p < last; ++p) body(p, p * kPart, std::min(n, (p + 1) * kPart));
+    });
+  };
+  std::vector<double> squares(static_cast<size_t>(parts));
+  each_part([&](int64_t p, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double x = array->f[static_cast<size_t>(i)];
+      squares[static_cast<size_t>(p)] += std::isfinite(x) ? x * x : 0;
+    }
+  });
+  double sum = 0;  // in the order of the parts, whatever thread took them
+  for (const double part : squares) sum += part;
+  const double size = n == 0 ? 0 : std::sqrt(sum / static_cast<double>(n));
+  each_part([&](int64_t p, int64_t begin, int64_t end) {
+    Rng sign(seed + 0x632be59bd9b4e019u * static_cast<uint64_t>(p));
+    for (int64_t i = begin; i < end; ++i) {
+      double& x = array->f[static_cast<size_t>(i)];
+      if (relative > 0 && std::isfinite(x))
+        x += (sign.next() & 1 ? relative : -relative) * std::max(size, std::fabs(x));
+      x = round_to(array->dtype, x);
+    }
+  });
   return array;
 }
 

@@ -76,13 +76,20 @@ std::vector<std::string> Runner::worker_words() const {
 }
 int64_t Runner::memory_limit() const { return device_->spec().is_cpu ? options_.limits.memory_bytes : 0; }
 
+void Runner::launch() {
+  ready_ = false;
+  child_ = std::make_unique<Child>(options_.executable, worker_words(), memory_limit());
+}
+
 void Runner::start() {
   const target::DeviceSpec& spec = device_->spec();
-  child_ = std::make_unique<Child>(options_.executable, worker_words(), memory_limit());
+  if (!child_) launch();
   Message hello;
   const auto got = child_->channel().receive(hello, monotonic_us() + options_.limits.start_s * 1e6);
-  if (got == Channel::Got::kMessage && hello.kind == Kind::kHello && read_text(hello.body) == spec.key())
+  if (got == Channel::Got::kMessage && hello.kind == Kind::kHello && read_text(hello.body) == spec.key()) {
+    ready_ = true;
     return;
+  }
   std::string why;
   if (got == Channel::Got::kMessage && hello.kind == Kind::kFailed)
     why = read_error(hello.body).what();
@@ -115,9 +122,9 @@ void Runner::check_health() {
 }
 
 void Runner::require_worker() {
-  if (child_ && !suspect_) return;
+  if (child_ && ready_ && !suspect_) return;
   for (int attempt = 0;; ++attempt) try {
-      if (!child_) start();
+      if (!child_ || !ready_) start();
       if (suspect_) check_health();
       suspect_ = false;
       lost_.clear();
@@ -272,6 +279,12 @@ target::DeviceSpec Runner::probe() {
 
 void Runner::prepare(const ir::Workload& workload, const std::vector<ir::Fact>& facts,
                      const std::vector<measure::Contender>& coming) {
+  // A driver takes a third of a second to start: meanwhile the first kernels are built.
+  if (!child_ && !coming.empty() && lost_.empty()) try {
+      launch();
+    } catch (const Error&) {
+      // the trial will say so
+    }
   for (const measure::Contender& contender : coming)
     if (builders_ && !cache_->has(contender.source)) builders_->submit(contender.source);
   if (ahead_) ahead_->submit(workload, facts, coming);

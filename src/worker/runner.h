@@ -67,6 +67,7 @@ class Runner : public measure::TrialPlace {
   std::vector<std::string> worker_words() const;
   int64_t memory_limit() const;
   void make_ahead();
+  void launch();  // without waiting for its first word
   void start();
   void check_health();
   measure::TrialResult run_in_child(const ir::Workload& workload, const std::vector<ir::Fact>& facts,
@@ -78,6 +79,7 @@ class Runner : public measure::TrialPlace {
   std::unique_ptr<Child> child_;
   std::unique_ptr<Builders> builders_;  // CUDA
   std::unique_ptr<Ahead> ahead_;        // CPU devices with cores to spare
+  bool ready_ = false;                  // child_ has said its first word
   bool suspect_ = false;                // a worker ended badly since the last good answer
   bool dropped_fences_ = false;
   int64_t faults_ = 0, probes_ = 0;

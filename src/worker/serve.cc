@@ -1,9 +1,11 @@
 #include "worker/serve.h"
 
+#include <malloc.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -13,6 +15,7 @@
 #include "hardware/sampler.h"
 #include "jit/cache_entry.h"
 #include "worker/child.h"
+#include "worker/launches_file.h"
 
 namespace thrice::worker {
 namespace {
@@ -159,6 +162,16 @@ class BuildServer {
   std::unique_ptr<backend::Compiler> compiler_;
 };
 
+// Trials take and give back the same megabytes again and again: memory that returns to the system each time
+// is faulted in page by page.
+void keep_freed_memory() {
+#if defined(__GLIBC__)
+  constexpr int kLarge = 1 << 25;  // the most that glibc takes for the first
+  ::mallopt(M_MMAP_THRESHOLD, kLarge);
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
+
 template <class Server>
 int answer_all(const ServeOptions& options, Channel& channel) {
   try {
@@ -181,11 +194,16 @@ int answer_all(const ServeOptions& options, Channel& channel) {
 }  // namespace
 
 int serve(const ServeOptions& options) {
+  if (!options.launches.empty()) {
+    make_launches(options.launches, {options.device, options.kernels, options.groups});
+    return 0;
+  }
   int type = 0;
   socklen_t size = sizeof(type);
   if (::getsockopt(kWorkerDescriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
     throw Error(Code::kInvalidArgument, "worker processes are started by thrice optimize, not by hand");
   Channel channel(kWorkerDescriptor);
+  keep_freed_memory();
   return options.architecture.empty() ? answer_all<TrialServer>(options, channel)
                                       : answer_all<BuildServer>(options, channel);
 }
@@ -200,6 +218,8 @@ std::optional<int> serve_if_worker(int argc, char** argv) {
     if (flag == "--architecture") options.architecture = value;
     if (flag == "--kernels") options.kernels = value;
     if (flag == "--fences") options.fences = true;
+    if (flag == "--launches") options.launches = value;
+    if (flag == "--groups") options.groups = std::atoll(value.c_str());
   }
   return serve(options);
 }

@@ -1,5 +1,6 @@
 // What a worker process does: answers its parent until the socket ends.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,8 @@ struct ServeOptions {
   std::string architecture;  // "sm_90a": a builder, which needs no device
   std::string kernels;       // folder of the kernel cache; "" = none
   bool fences = false;       // check with buffers that end at unmapped memory
+  std::string launches;      // file of worker/launches_file.h: makes them once and ends, without a parent
+  int64_t groups = 0;        // of such a launch, at most; 0 = all
 };
 // Speaks over descriptor kWorkerDescriptor. Returns the exit code. Throws kInvalidArgument where that is no
 // socket: nobody starts a worker by hand.

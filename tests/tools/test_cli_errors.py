@@ -215,6 +215,21 @@ class BadFilesOfOurs(CommandLine):
 
 
 class OnADevice(CommandLine):
+    def test_a_race_checker(self):
+        """One that is absent is said before any work; one that is there is in the report."""
+        self.need_device()
+        self.environment = self.environment | {"THRICE_RACE_CHECKER": str(self.here / "absent")}
+        self.refused(NOT_FOUND, ["THRICE_RACE_CHECKER", "absent"], *self.optimize(self.model, "--no-tune", "--check-races"))
+        del self.environment["THRICE_RACE_CHECKER"]
+        code, out, err = self.thrice(*self.optimize(self.model, "--no-tune", "--check-races"))
+        if code == NOT_FOUND:
+            self.assertIn("apt-get install oclgrind", err)
+            self.skipTest("oclgrind is not installed")
+        self.assertEqual(code, OK, err)
+        report = json.loads(out)
+        self.assertEqual(report["races"], {"tool": "oclgrind", "clean": 1, "refused": 0, "not_checked": 0})
+        self.assertTrue(any("race checker oclgrind: 1 kernels" in note for note in report["notes"]), report["notes"])
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()

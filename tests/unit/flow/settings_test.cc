@@ -22,6 +22,9 @@ TEST(Settings, UsersOwnExample) {
   EXPECT_EQ(settings.caches, "cold");
   EXPECT_EQ(settings.load, "burst");
   EXPECT_THROW(read_settings_text("timing: {load: idle}\n", "timing.yaml", settings), Error);
+  EXPECT_FALSE(settings.check_races);
+  read_settings_text("check_races: true\n", "races.yaml", settings);
+  EXPECT_TRUE(settings.check_races);
   EXPECT_EQ(parse_bytes("1GiB"), int64_t{1} << 30);
   EXPECT_EQ(parse_duration("10m"), 600);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/rng.h"
 #include "ir/compare.h"
 #include "ir/element_bound.h"
 #include "unit/ir_evaluate/arrays.h"
@@ -21,6 +22,23 @@ TEST(Inputs, SeedsDecideEverything) {
   EXPECT_TRUE(same(a, make_input(DType::kF32, {50}, InputKind::kNormal, 1)));
   EXPECT_FALSE(same(a, make_input(DType::kF32, {50}, InputKind::kNormal, 2)));
   EXPECT_FALSE(same(a, make_input(DType::kF32, {50}, InputKind::kUniform, 1)));
+}
+
+// Large inputs are drawn in parts by several threads: a part that began at another place of the sequence
+// would make answers depend on the machine.
+TEST(Inputs, LargeOnesBeginWithTheNumbersOfSmallOnes) {
+  for (const InputKind kind :
+       {InputKind::kSmallIntegers, InputKind::kNormal, InputKind::kUniform, InputKind::kHeavyTail,
+        InputKind::kWideRange, InputKind::kOutliers, InputKind::kEdgeValues, InputKind::kPositive}) {
+    const Tensor small = make_input(DType::kF32, {4000}, kind, 7),
+                 large = make_input(DType::kF32, {400000}, kind, 7);
+    // The same sequence, drawn by one thread: too few elements for two.
+    EXPECT_EQ(std::memcmp(small.data(), large.data(), small.bytes()), 0) << input_kind_name(kind);
+    Rng random(7 * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(kind));
+    if (kind != InputKind::kNormal) continue;
+    for (int64_t i = 0; i < large.size(); ++i)
+      ASSERT_EQ(large.as_double(i), static_cast<double>(static_cast<float>(random.normal()))) << i;
+  }
 }
 
 TEST(Inputs, KindsAreWhatTheySay) {
