@@ -1,6 +1,6 @@
 // Products on a CUDA card: schedules of our tactics are screened, then the best ones, the rule-chosen ones
 // and the best of cuBLASLt's answers, in both layouts of B, are timed in turns.
-//   bench_matrix [--device cuda:0] [--dtype f32] [--suite matmul|skinny|irregular] [--shape MxNxK,...]
+//   bench_matrix [--device cuda:0] [--dtype f32] [--suite matmul|skinny|irregular|small] [--shape MxNxK,...]
 //                [--schedule TACTIC/TEXT,...] [--limit 32] [--finalists 4] [--seconds N] [--out FILE]
 //                [--keep FOLDER]
 // Irregular shapes (ZxMxNxK: a batch of Z) are taken with 16 bits, or where the suite is named. No shape is
@@ -379,7 +379,9 @@ int main(int argc, char** argv) {
     bool any = false;
     for (const Shape& s : bench::kMatrixShapes) {
       if (!suite.empty() && s.suites.find(suite) == std::string::npos) continue;
-      if (suite.empty() && only.empty() && dtype == "f32" && s.suites == "irregular") continue;
+      if (suite.empty() && only.empty() &&
+          ((dtype == "f32" && s.suites == "irregular") || s.suites == "small"))
+        continue;
       if (!only.empty() && ("," + only + ",").find("," + s.str() + ",") == std::string::npos) continue;
       any = true;
       if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > most) {

@@ -33,7 +33,9 @@ inline const std::vector<MatrixShape> kMatrixShapes = {
     {512, 512, 64, "irregular", 96},   {8205, 2949, 5921, "irregular"},    {333, 776, 2048, "irregular"},
     {5000, 3000, 1000, "irregular"},   {4095, 4095, 4096, "irregular"},    {12345, 640, 2560, "irregular"},
     {197, 3072, 768, "irregular"},     {77, 1280, 1280, "irregular"},      {3000, 256, 1024, "irregular"},
-    {2049, 1025, 512, "irregular"},    {1500, 7000, 264, "irregular"}};
+    {2049, 1025, 512, "irregular"},    {1500, 7000, 264, "irregular"},     {128, 512, 512, "small"},
+    {128, 768, 768, "small"},          {128, 3072, 768, "small"},          {128, 768, 3072, "small"},
+    {197, 768, 768, "small"},          {64, 1024, 1024, "small"},          {256, 1024, 1024, "small"}};
 
 inline ir::Workload matrix_workload(const MatrixShape& s, bool trans_b, DType dtype) {
   std::vector<int64_t> a{s.m, s.k}, b{s.k, s.n};
@@ -75,14 +77,13 @@ inline bool in_mma_corner(const MatrixShape& shape, const artifact::Schedule& s)
   return stages == 3 && bk >= 32 && warps_m == 2 && warps_n >= 2 && bm >= 64 && bn >= 64 && parts == 1;
 }
 
-// Six to thirty-two warps a multiprocessor of 132, in one wave or several.
+// Two to forty warps a multiprocessor of 132.
 inline bool in_skinny_corner(const MatrixShape& shape, const artifact::Schedule& s) {
-  const int64_t bm = s.get("tile_m"), bn = s.get("tile_n"),
-                rows = std::min<int64_t>(32, std::max<int64_t>(shape.m, 16));
+  const int64_t bm = s.get("tile_m"), bn = s.get("tile_n");
   const int64_t blocks = (shape.m + bm - 1) / bm * ((shape.n + bn - 1) / bn) * s.get("split");
   const int64_t warps = blocks * bn / 32 * s.get("warps_k");
-  return bm >= rows && bm < 2 * rows && s.get("stages") <= 4 && blocks >= 120 && warps >= 6 * 132 &&
-         warps <= 40 * 132;
+  if (shape.m <= 32 && bm >= 2 * std::max<int64_t>(shape.m, 16)) return false;
+  return s.get("stages") <= 4 && bn <= 128 && blocks >= 90 && warps >= 2 * 132 && warps <= 40 * 132;
 }
 
 // The deepest ring, up to six steps; blocks that stay, or that share the depth of smaller tiles.

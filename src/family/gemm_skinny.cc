@@ -191,7 +191,7 @@ Refusal refuse_gemm_skinny(const Workload& workload, const Gemm& g, const Schedu
       t.bn % t.warp_columns() != 0)
     return fmt::format("a block has 16 or 32 rows, columns in warps of {}, and two stages or more",
                        t.warp_columns());
-  constexpr int64_t kMostRows = 64;
+  constexpr int64_t kMostRows = 256;
   if (g.rows.dim.is_const() && g.rows.dim.value() > kMostRows)
     return fmt::format("{} rows: B would be read {} times", g.rows.dim.value(),
                        ceil_div(g.rows.dim.value(), t.bm));

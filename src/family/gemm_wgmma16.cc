@@ -1,8 +1,10 @@
 #include "family/gemm_wgmma16.h"
 
 #include <fmt/format.h>
+#include <thrice/status.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "family/choices.h"
 #include "family/gemm_wgmma.h"
@@ -98,38 +100,62 @@ void add_copy(ProgramDraft& draft, const Gemm& g, Side& side) {
   if (side.matrix) return;
   side.copy = draft.add_temporary(
       g.dtype,
-      [g, side](const Facts& f) { return g.batches.source(f) * side.lines(g).source(f) * side.pitch(g, f); },
+      [g, side](const Facts& f) {
+        const int64_t elements = g.batches.source(f) * side.lines(g).source(f) * side.pitch(g, f);
+        if (elements > std::numeric_limits<int32_t>::max())
+          throw Error(
+              Code::kUnsupported,
+              fmt::format("wgmma16 would copy an operand of {} elements; its kernels count in 32 bits",
+                          elements));
+        return elements;
+      },
       side.once);
 }
 
-// Writes an operand into its copy, lines padded; what lies between lines is never read.
+// Writes an operand into its copy, lines padded: eight neighbours of a line a thread, zeros beyond its end.
+// What lies between the last eight of a line and the next line is never read.
 KernelDraft emit_copy(ProgramDraft& draft, const std::string& symbol, const Gemm& g, const Side& side) {
-  constexpr int64_t kThreads = 256, kEach = 4;
+  constexpr int64_t kThreads = 256, kEach = 8;
   Emitter e(draft, symbol);
   const auto count = [g, side](const Facts& f) {
-    return g.batches.source(f) * side.lines(g).source(f) * side.line(g).source(f);
+    return g.batches.source(f) * side.lines(g).source(f) * ceil_div(side.line(g).source(f), kEach);
   };
-  const std::vector<Index> dims{extent_index(e, g.batches), extent_index(e, side.lines(g)),
-                                extent_index(e, side.line(g))};
-  const Index item = e.index().var("item", g.batches.dim * side.lines(g).dim * side.line(g).dim);
+  const Extent& line = side.line(g);
+  const bool is_known = line.dim.is_const();
+  const Index pieces = is_known ? e.constant(ceil_div(line.dim.value(), kEach))
+                                : e.index().extent("pieces", [g, side](const Facts& f) {
+                                    return ceil_div(side.line(g).source(f), kEach);
+                                  });
+  const std::vector<Index> dims{extent_index(e, g.batches), extent_index(e, side.lines(g)), pieces};
   const std::string pitch =
-      side.line(g).dim.is_const()
-          ? std::to_string(ceil_div(side.line(g).dim.value(), kCopyUnit) * kCopyUnit)
-          : e.text(e.index().extent("pitch", [g, side](const Facts& f) { return side.pitch(g, f); }));
-  e.open(fmt::format("TH_UNROLL for (int i = 0; i < {}; ++i)", kEach));
-  e.line(fmt::format("const int item = TH_BLOCK * {} + i * {} + TH_THREAD;", kThreads * kEach, kThreads));
+      is_known ? std::to_string(ceil_div(line.dim.value(), kCopyUnit) * kCopyUnit)
+               : e.text(e.index().extent("pitch", [g, side](const Facts& f) { return side.pitch(g, f); }));
+  const bool is_whole = is_known && line.dim.value() % kEach == 0;
+  e.line(fmt::format("const int item = TH_BLOCK * {} + TH_THREAD;", kThreads));
   e.open(fmt::format("if (item < {})", e.text(e.product(dims))));
+  const Index item = e.index().var(
+      "item", is_known ? g.batches.dim * side.lines(g).dim * ir::Dim(ceil_div(line.dim.value(), kEach))
+                       : ir::Dim::symbol("items"));
   const Coords at = e.index().split(item, dims);
-  const std::string offset = fmt::format("({} * {} + {}) * {} + {}", e.text(at[0]), e.text(dims[1]),
-                                         e.text(at[1]), pitch, e.text(at[2]));
-  e.store_temporary(
-      side.copy, offset,
-      side.in_lines ? side.element(e, at[0], at[2], at[1]) : side.element(e, at[0], at[1], at[2]));
+  e.line(fmt::format("const int piece = {};", e.text(at[2])));
+  e.line("__align__(16) th_u16 held[8];");
+  e.open(fmt::format("TH_UNROLL for (int i = 0; i < {}; ++i)", kEach));
+  e.line(fmt::format("const int in_line = piece * {} + i;", kEach));
+  e.line("float value = 0.0f;");
+  e.open(is_whole ? "" : fmt::format("if (in_line < {})", extent_text(e, line)));
+  const Index in_line = e.index().var("in_line", line.dim);
+  e.line(fmt::format("value = {};", side.in_lines ? side.element(e, at[0], in_line, at[1])
+                                                  : side.element(e, at[0], at[1], in_line)));
   e.close();
+  e.line(fmt::format("th_store_{}(held, i, value);", dtype_name(g.dtype)));
+  e.close();
+  e.line(fmt::format("*(uint4*)({} + ({} * {} + {}) * {} + piece * {}) = *(const uint4*)held;",
+                     draft.temporary_name(side.copy), e.text(at[0]), e.text(dims[1]), e.text(at[1]), pitch,
+                     kEach));
   e.close();
   KernelDraft kernel = e.finish(
       [count](const Facts& f, artifact::Launch& launch) {
-        set_grid(launch, ceil_div(count(f), kThreads * kEach), kThreads);
+        set_grid(launch, ceil_div(count(f), kThreads), kThreads);
       },
       kThreads);
   kernel.once = side.once;

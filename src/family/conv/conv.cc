@@ -11,21 +11,24 @@
 #include "family/drafted.h"
 #include "family/gemm_keep.h"
 #include "family/gemm_mma.h"
+#include "family/gemm_wgmma16.h"
 
 namespace thrice::family {
 
 namespace {
 
 constexpr const char* kTactics[] = {
-    "naive",        "implicit",       "implicit_mma", "implicit_wgmma", "pointwise", "dot",
-    "direct",       "depthwise",      "panel",        "implicit_panel", "subpixel",  "subpixel_tiled",
-    "subpixel_mma", "subpixel_wgmma", "cublaslt",     "cudnn",          "taps"};
+    "naive",    "implicit",       "implicit_mma",      "implicit_wgmma",  "pointwise",
+    "dot",      "direct",         "depthwise",         "panel",           "implicit_panel",
+    "subpixel", "subpixel_tiled", "subpixel_mma",      "subpixel_wgmma",  "cublaslt",
+    "cudnn",    "taps",           "pointwise_wgmma16", "implicit_wgmma16"};
 
 // The kernel of gemm.h behind a tactic; "" = none.
 std::string gemm_tactic(const std::string& tactic) {
   if (tactic == "implicit" || tactic == "subpixel_tiled") return "tiled";
   if (tactic == "implicit_mma" || tactic == "subpixel_mma") return "mma";
   if (tactic == "implicit_wgmma" || tactic == "subpixel_wgmma") return "wgmma";
+  if (tactic == "pointwise_wgmma16" || tactic == "implicit_wgmma16") return "wgmma16";
   if (tactic == "pointwise" || tactic == "subpixel") return "vector";
   if (tactic == "panel" || tactic == "implicit_panel") return "panel";
   return tactic == "dot" || tactic == "cublaslt" ? tactic : "";
@@ -37,9 +40,11 @@ Gemm gemm_of(const ProgramDraft& draft, const ConvProblem& conv, const std::stri
   if (tactic == "implicit_mma" && schedule != nullptr)
     return implicit_gemm(draft, conv, legal_chunk(conv, schedule->get("tile_k")));
   if (tactic == "implicit_wgmma") return implicit_gemm(draft, conv, legal_chunk(conv, 64));
-  if (tactic == "implicit" || tactic == "implicit_mma" || tactic == "implicit_panel")
+  if (tactic == "implicit" || tactic == "implicit_mma" || tactic == "implicit_panel" ||
+      tactic == "implicit_wgmma16")
     return implicit_gemm(draft, conv);
-  if (tactic == "pointwise" || tactic == "panel" || tactic == "dot" || tactic == "cublaslt")
+  if (tactic == "pointwise" || tactic == "pointwise_wgmma16" || tactic == "panel" || tactic == "dot" ||
+      tactic == "cublaslt")
     return pointwise_gemm(draft, conv);
   return subpixel_gemm(draft, conv);
 }
@@ -54,7 +59,8 @@ Refusal refuse_structure(const ConvProblem& conv, const std::string& tactic) {
     return std::nullopt;
   }
   if (conv.transposed) return fmt::format("{} is not written for transposed convolutions", tactic);
-  if ((tactic == "pointwise" || tactic == "panel" || tactic == "dot" || tactic == "cublaslt") &&
+  if ((tactic == "pointwise" || tactic == "pointwise_wgmma16" || tactic == "panel" || tactic == "dot" ||
+       tactic == "cublaslt") &&
       !conv.is_pointwise())
     return "not a 1x1 convolution of stride 1 without padding";
   if (tactic == "depthwise" || tactic == "taps") {
@@ -204,6 +210,8 @@ class Conv final : public DraftedFamily {
     if (s.tactic == "cudnn") return refuse_conv_library(workload, conv, s, device);
     if (const std::string gemm = gemm_tactic(s.tactic); !gemm.empty()) {
       const ProgramDraft draft(workload);
+      if (s.tactic == "pointwise_wgmma16" && !suits_wgmma16(pointwise_gemm(draft, conv)))
+        return "lines of channels or positions are not whole 16 bytes: take implicit_wgmma16";
       Schedule inner = s;
       inner.tactic = gemm;
       return refuse_gemm(workload, gemm_of(draft, conv, s.tactic, &s), inner, device);
@@ -226,6 +234,21 @@ class Conv final : public DraftedFamily {
   }
 
  private:
+  // Large convolutions of 16 bits on sm_90a. A copy of all windows costs less than gathering them two bytes
+  // at a time into every block that needs them.
+  static std::optional<std::string> default_of_16_bits(const ProgramDraft& draft, const ConvProblem& conv,
+                                                       const Facts& facts, const DeviceSpec& device) {
+    constexpr double kLarge = 4e8;  // multiplications and additions
+    if (device.api != target::Api::kCuda || device.architecture != "sm_90a" || conv.group != 1 ||
+        (conv.dtype != DType::kF16 && conv.dtype != DType::kBF16))
+      return std::nullopt;
+    const GemmSize size = gemm_size(implicit_gemm(draft, conv), facts);
+    if (size.rows < 32 || size.depth < 32 ||
+        2.0 * static_cast<double>(size.rows * size.cols) * static_cast<double>(size.depth) < kLarge)
+      return std::nullopt;
+    return conv.is_pointwise() && suits_wgmma16(pointwise_gemm(draft, conv)) ? "pointwise_wgmma16"
+                                                                             : "implicit_wgmma16";
+  }
   static std::string default_tactic(const ProgramDraft& draft, const ConvProblem& conv, const Facts& facts,
                                     const DeviceSpec& device) {
     const bool vectors = device.is_cpu && device.api != target::Api::kCuda && is_float(conv.dtype);
@@ -237,7 +260,10 @@ class Conv final : public DraftedFamily {
       return vectors ? "subpixel" : product("subpixel_mma", "subpixel_tiled", subpixel_gemm(draft, conv));
     if (conv.transposed) return "naive";
     if (!refuse_structure(conv, "depthwise")) return vectors ? "depthwise" : "taps";
-    if (!vectors) return product("implicit_mma", "implicit", implicit_gemm(draft, conv));
+    if (!vectors) {
+      if (const auto tactic = default_of_16_bits(draft, conv, facts, device)) return *tactic;
+      return product("implicit_mma", "implicit", implicit_gemm(draft, conv));
+    }
     if (!conv.is_pointwise()) return "direct";
     const Gemm gemm = pointwise_gemm(draft, conv);
     const std::string tactic = default_gemm_tactic(gemm, gemm_size(gemm, facts), device);

@@ -176,20 +176,6 @@ TEST(Conv, EpilogueOnVectorsAtEveryWidth) {
     }
 }
 
-// A rule that knows a product's tactics must not leave convolutions of 16 bits, which lack one of them, to
-// plain tiles.
-TEST(Conv, RuleOfSixteenBitsTakesTensorCores) {
-  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-    Builder b;
-    b.output(b.op(Op::conv, {b.input(dtype, {32, 256, 14, 14}), b.input(dtype, {256, 256, 3, 3})},
-                  attrs({1, 1}, {1, 1, 1, 1}, {1, 1})));
-    const ir::Workload w = b.workload();
-    EXPECT_EQ(
-        family().default_schedule(w, ir::facts_at(w.graph, {}), FamilyRunner::gpu_spec("sm_90a")).tactic,
-        "implicit_mma");
-  }
-}
-
 TEST(Conv, Transposed) {
   THRICE_REQUIRE_OPENCL();
   check_case({{2, 6, 5, 7}, {6, 4, 2, 2}, attrs({2, 2}, {0, 0, 0, 0}, {1, 1})}, true, {{}},

@@ -103,7 +103,7 @@ TEST(Skinny, SaysWhereItCanRun) {
   EXPECT_NE(refusal(plain, skinny(16, 64, 4, 3, 2), "sm_80"), "");   // clusters
   EXPECT_NE(refusal(plain, skinny(16, 48, 4, 3, 1), "sm_90a"), "");  // warps
   EXPECT_NE(refusal({DType::kF32, Dim(16), Dim(63), Dim(512)}, skinny(16, 64, 4, 3, 1), "sm_90a"), "");
-  EXPECT_NE(refusal({DType::kF32, Dim(128), Dim(64), Dim(512)}, skinny(16, 64, 4, 3, 1), "sm_90a"), "");
+  EXPECT_NE(refusal({DType::kF32, Dim(512), Dim(64), Dim(512)}, skinny(16, 64, 4, 3, 1), "sm_90a"), "");
   EXPECT_NE(
       refusal({DType::kBF16, Dim(16), Dim(64), Dim(512), false, true}, skinny(16, 64, 4, 3, 1), "sm_90a"),
       "");  // a prologue
