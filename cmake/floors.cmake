@@ -30,6 +30,9 @@ if(TARGET thrice_frontend AND THRICE_ONNX_PROTO_SOURCES)
   target_link_libraries(thrice_frontend PUBLIC thrice_onnx_proto)
 endif()
 file(GLOB oracle_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ir/evaluate*.cc)
+# What looks at every element of a trial: inputs, comparison, poison, limits.
+list(APPEND oracle_sources ${CMAKE_SOURCE_DIR}/src/ir/inputs.cc ${CMAKE_SOURCE_DIR}/src/ir/compare.cc ${CMAKE_SOURCE_DIR}/src/base/dtype.cc
+  ${CMAKE_SOURCE_DIR}/src/measure/judge.cc ${CMAKE_SOURCE_DIR}/src/measure/ordinary.cc ${CMAKE_SOURCE_DIR}/src/measure/arguments.cc)
 if(NOT THRICE_SANITIZE)  # instrumented, -O3 only costs build time
   set_source_files_properties(${oracle_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3;-Wno-stringop-overflow>")  # GCC 12 misreads fmt at -O3
 endif()
