@@ -183,12 +183,12 @@ std::string default_gemm_tactic(const Gemm& g, const GemmSize& size, const Devic
       (g.dtype == DType::kF16 || g.dtype == DType::kBF16) && size.rows >= 64 && size.cols >= 64 &&
       (suits_wgmma16(g) || std::min({size.rows, size.cols, size.depth}) >= kAmortized))
     return "wgmma16";
+  if (device.api == target::Api::kCuda && suits_gemm_skinny(g, size, device)) return "skinny";
   // Few rows: the weights are read once, packed or not, and mma's float32 products of 64 rows take longer
   // than that (64x12288x4096: 57 us against 160).
   if (device.api == target::Api::kCuda && device.architecture == "sm_90a" && g.dtype == DType::kF32 &&
       g.b_is_weight && size.rows > 32 && size.cols >= 1024 && size.depth >= 1024)
     return "wgmma";
-  if (device.api == target::Api::kCuda && suits_gemm_skinny(g, size, device)) return "skinny";
   if (device.api == target::Api::kCuda && size.depth >= 16 && is_float(g.dtype) && g.dtype != DType::kF64)
     return "mma";
   if (device.api == target::Api::kCuda || !device.is_cpu)

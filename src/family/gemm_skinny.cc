@@ -13,6 +13,8 @@ namespace thrice::family {
 
 namespace {
 
+constexpr int64_t kWide = 8192, kDeep = 1024;  // columns and depth
+
 struct SkinnyTiles {
   int64_t bm, bn, warps_k, stages, split;
   bool is_16, along_k;
@@ -155,20 +157,28 @@ void emit_gemm_skinny(ProgramDraft& draft, const std::string& symbol, const Gemm
 
 std::vector<std::pair<std::string, int64_t>> default_gemm_skinny(const GemmSize& size,
                                                                  const DeviceSpec& device) {
-  const bool is_16 = size.dtype != DType::kF32;
-  const int64_t bm = size.rows <= 16 ? 16 : 32, bn = is_16 ? 64 : 32, warps_k = 4;
-  const int64_t most = has_clusters(device) ? 8 : 1;
+  const bool is_16 = size.dtype != DType::kF32, is_wide = size.cols >= kWide;
+  // Small products have few blocks: low tiles, and more lines of warps where the depth is long.
+  const int64_t bm = !is_wide || size.rows <= 16 ? 16 : 32, bn = is_16 ? 64 : 32,
+                warps_k = !is_wide && size.depth >= kDeep ? 8 : 4;
+  const int64_t most = has_clusters(device) ? 8 : 1, wanted = (is_wide ? 2 : 1) * device.compute_units;
   const int64_t tiles = ceil_div(size.rows, bm) * ceil_div(size.cols, bn) * size.batches;
   int64_t split = 1;
-  while (split < most && tiles * split < 2 * device.compute_units && size.depth >= 2 * split * warps_k * 64)
+  while (split < most && tiles * split * 10 < wanted * 9 && size.depth >= 2 * split * warps_k * 64)
     split *= 2;
-  return {
-      {"tile_m", bm}, {"tile_n", bn}, {"warps_k", warps_k}, {"stages", bm == 16 ? 4 : 2}, {"split", split}};
+  const int64_t stages = bm == 32 ? 2 : warps_k == 8 ? 3 : 4;
+  return {{"tile_m", bm}, {"tile_n", bn}, {"warps_k", warps_k}, {"stages", stages}, {"split", split}};
 }
 
 bool suits_gemm_skinny(const Gemm& g, const GemmSize& size, const DeviceSpec& device) {
-  constexpr int64_t kWide = 8192, kDeep = 1024, kFewest = 5, kMost = 32;
-  if (size.rows < kFewest || size.rows > kMost || size.cols < kWide || size.depth < kDeep) return false;
+  constexpr int64_t kFewest = 5, kMost = 32;
+  constexpr int64_t kSmall = 120'000'000;  // multiplications; from twice as many on wgmma is faster
+  const bool is_wide =
+      size.rows >= kFewest && size.rows <= kMost && size.cols >= kWide && size.depth >= kDeep;
+  const bool is_small = size.dtype == DType::kF32 && size.is_direct && size.batches == 1 && size.rows >= 64 &&
+                        size.rows <= 256 && size.cols >= 256 && size.depth >= 256 &&
+                        size.rows * size.cols * size.depth <= kSmall;
+  if (!is_wide && !is_small) return false;
   const Schedule s{"matmul", "skinny", default_gemm_skinny(size, device)};
   return !refuse_structure(g, tiles_of(g, s), device);
 }

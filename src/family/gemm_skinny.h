@@ -13,8 +13,8 @@ void emit_gemm_skinny(ProgramDraft& draft, const std::string& symbol, const Gemm
 std::vector<std::pair<std::string, int64_t>> default_gemm_skinny(const GemmSize& size,
                                                                  const DeviceSpec& device);
 std::vector<artifact::Parameter> gemm_skinny_parameters(const DeviceSpec& device);
-// More is read of B than caches hold, and few rows meet it: there this tactic was the fastest (docs/kernels/
-// matmul.md).
+// More is read of B than caches hold and few rows meet it, or the product is small: there this tactic was the
+// fastest (docs/kernels/matmul.md).
 bool suits_gemm_skinny(const Gemm& gemm, const GemmSize& size, const DeviceSpec& device);
 Refusal refuse_gemm_skinny(const Workload& workload, const Gemm& gemm, const Schedule& schedule,
                            const DeviceSpec& device);

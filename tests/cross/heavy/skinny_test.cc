@@ -1,6 +1,6 @@
 // Catches: fragments that take other columns or steps of the depth than were loaded, pieces beyond an edge
-// that are read or counted, lines of warps or blocks of a cluster that are lost or counted twice. The kernels
-// run on a card; elsewhere their texts are kept for the step cuda_texts.
+// that are read or counted, lines of warps or blocks of a cluster that are lost or counted twice, a rule that
+// takes it elsewhere. The kernels run on a card; elsewhere their texts are kept for the step cuda_texts.
 #include <array>
 
 #include "cross/heavy/schedules.h"
@@ -91,6 +91,23 @@ TEST(Skinny, LongSumsStayAccurate) {
         2e-6);
   check({DType::kBF16, Dim(16), Dim(64), Dim(8192)}, skinny(16, 64, 1, 6, 1), {}, InputKind::kUniform,
         0x1p-8);
+}
+
+TEST(Skinny, RuleTakesItForSmallAndForWideProducts) {
+  const auto chosen = [](const Product& product) {
+    const ir::Workload w = product.workload();
+    return family::matmul_family()
+        .default_schedule(w, ir::facts_at(w.graph, {}), FamilyRunner::gpu_spec("sm_90a"))
+        .str();
+  };
+  EXPECT_EQ(chosen({DType::kF32, Dim(128), Dim(768), Dim(768)}),
+            "matmul/skinny tile_m=16 tile_n=32 warps_k=4 stages=4 split=1");
+  EXPECT_EQ(chosen({DType::kF32, Dim(64), Dim(1024), Dim(1024)}),
+            "matmul/skinny tile_m=16 tile_n=32 warps_k=8 stages=3 split=1");
+  EXPECT_EQ(chosen({DType::kBF16, Dim(16), Dim(12288), Dim(4096)}),
+            "matmul/skinny tile_m=16 tile_n=64 warps_k=4 stages=4 split=2");
+  EXPECT_EQ(chosen({DType::kF32, Dim(256), Dim(1024), Dim(1024)}).find("skinny"), std::string::npos);
+  EXPECT_EQ(chosen({DType::kF32, Dim(1), Dim(12288), Dim(4096)}).find("skinny"), std::string::npos);
 }
 
 TEST(Skinny, SaysWhereItCanRun) {
