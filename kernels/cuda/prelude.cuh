@@ -68,3 +68,86 @@ TH_FN th_u16 th_f16_of_f32(float x) {
 }
 #define th_load_f16(p, i) th_f32_of_f16((p)[i])
 #define th_store_f16(p, i, x) ((p)[i] = th_f16_of_f32(x))
+
+// x / y where many x are divided by one y, whose reciprocal the compiler then takes once. Rounded as a division is, but for
+// results below the normal range, which may be a unit off.
+TH_FN float th_div_by_f32(float x, float y) {
+  const float r = 1.0f / y, q = x * r, exact = __fmaf_rn(__fmaf_rn(-q, y, x), r, q);
+  return exact == exact ? exact : x / y;
+}
+// For kernels whose operands and results all have 16 bits: a few units of float32's last place less exact, in half the
+// instructions.
+TH_FN float th_near_exp_f32(float x) { return __expf(x); }
+TH_FN float th_near_sigmoid_f32(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
+
+// Neighbours in memory that are moved at once, 16 bytes an instruction where there are as many. Addresses are multiples of
+// that but for the _any ones; those with ends touch elements [first, end) alone, and all at once where `full` says so.
+template <int B>
+struct th_chunk {
+  typedef th_u8 type;
+};
+template <>
+struct th_chunk<2> {
+  typedef th_u16 type;
+};
+template <>
+struct th_chunk<4> {
+  typedef th_u32 type;
+};
+template <>
+struct th_chunk<8> {
+  typedef uint2 type;
+};
+template <>
+struct th_chunk<16> {
+  typedef uint4 type;
+};
+template <typename T, int N>
+struct th_pack {
+  static constexpr int kStep = sizeof(T) * N < 16 ? sizeof(T) * N : 16;
+  static constexpr int kEach = kStep / sizeof(T);
+  typedef typename th_chunk<kStep>::type chunk;
+  union part {
+    chunk all;
+    T each[kEach];
+  };
+  T v[N];
+  __device__ __forceinline__ void load(const T* p) {
+#pragma unroll
+    for (int i = 0; i < N / kEach; ++i) {
+      part x;
+      x.all = ((const chunk*)p)[i];
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) v[i * kEach + j] = x.each[j];
+    }
+  }
+  __device__ __forceinline__ void store(T* p) const {
+#pragma unroll
+    for (int i = 0; i < N / kEach; ++i) {
+      part x;
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) x.each[j] = v[i * kEach + j];
+      ((chunk*)p)[i] = x.all;
+    }
+  }
+  static __device__ __forceinline__ bool fits(const T* p) { return ((th_u64)p & (kStep - 1)) == 0; }
+  __device__ __forceinline__ void load_any(const T* p) { load(p, true, 0, N); }
+  __device__ __forceinline__ void store_any(T* p) const { store(p, true, 0, N); }
+  __device__ __forceinline__ void load(const T* p, bool full, int first, int end) {
+    load_even(p, full && fits(p), first, end);
+  }
+  __device__ __forceinline__ void store(T* p, bool full, int first, int end) const {
+    store_even(p, full && fits(p), first, end);
+  }
+  __device__ __forceinline__ void load_even(const T* p, bool full, int first, int end) {
+    if (full) return load(p);
+#pragma unroll
+    for (int j = 0; j < N; ++j) v[j] = j >= first && j < end ? p[j] : (T)0;
+  }
+  __device__ __forceinline__ void store_even(T* p, bool full, int first, int end) const {
+    if (full) return store(p);
+#pragma unroll
+    for (int j = 0; j < N; ++j)
+      if (j >= first && j < end) p[j] = v[j];
+  }
+};

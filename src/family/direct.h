@@ -28,8 +28,6 @@ class DirectFamily : public Family {
   static KernelDraft finish_items(Emitter& e, Source count, int64_t threads);
   // Position of `value` among the graph's outputs; -1 when it is none.
   static int output_of(const ir::Graph& graph, ir::ValueId value);
-
- private:
   const ir::Node& core_node(const ir::Graph& graph) const;
 };
 

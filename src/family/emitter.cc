@@ -179,17 +179,24 @@ void Emitter::store(size_t output, const Coords& coords, const std::string& elem
       throw NotMatched{"neighbours do not follow each other in the result"};
     line(fmt::format("vstore{}(({})({}), 0, {} + {});", lanes_, variable_type(dtype), element, buffer,
                      offset));
-  } else if (dtype == DType::kF16)
-    line(fmt::format("th_store_f16({}, {}, {});", buffer, offset, element));
-  else if (dtype == DType::kBF16)
-    line(fmt::format("th_store_bf16({}, {}, {});", buffer, offset, element));
-  else
-    line(fmt::format("{}[{}] = {};", buffer, offset, element));
+  } else if (pack_pass_ != PackPass::kNone) {
+    if (packs_here(at))
+      store_pack(buffer, dtype, at, element);
+    else if (pack_pass_ == PackPass::kUse)
+      store_element(buffer, dtype, offset, element);
+  } else {
+    store_element(buffer, dtype, offset, element);
+  }
 }
 
 void Emitter::store_temporary(int number, const std::string& offset, const std::string& element) {
   const std::string buffer = draft_.temporary_name(number);
   const DType dtype = draft_.temporary(number).dtype;
+  store_element(buffer, dtype, offset, element);
+}
+
+void Emitter::store_element(const std::string& buffer, DType dtype, const std::string& offset,
+                            const std::string& element) {
   if (dtype == DType::kF16)
     line(fmt::format("th_store_f16({}, {}, {});", buffer, offset, element));
   else if (dtype == DType::kBF16)
@@ -242,6 +249,7 @@ std::string Emitter::make_value(ValueId value, const Coords& coords) {
     if (buffer.empty()) throw NotMatched{"a shape operand is also read as data"};
     const Index offset = index_.linear(coords, dims(value));
     if (lanes_ > 0) return load_lanes(buffer, v.type.dtype, offset);
+    if (packs_here(offset)) return load_pack(buffer, v.type.dtype, offset);
     return load(buffer, v.type.dtype, text(offset));
   }
   const ir::Node& node = graph().nodes[static_cast<size_t>(v.producer)];
@@ -269,6 +277,10 @@ std::string Emitter::compute(const ir::Node& node, ValueId result, const Coords&
   }
   if (node.op == Op::identity) return operands[0];
   if (lanes_ > 0) return compute_lanes(node, types, operands, type.dtype);
+  if (pack_pass_ != PackPass::kNone) {
+    const std::string quick = quick_expression(node, operands, coords, type.dtype);
+    if (!quick.empty()) return declare(type.dtype, quick);
+  }
   return declare(type.dtype, scalar_expression(node, types, operands, type.dtype));
 }
 

@@ -96,6 +96,28 @@ class Emitter {
   // False, with nothing written, where that is not so: then the caller writes it element by element.
   bool write_lanes(Index lane, int64_t lanes, const std::function<void()>& write);
 
+  // --- packs ----------------------------------------------------------------------------------------------
+  // CUDA only. `lanes` neighbours along the variable `lane` are loaded and stored at once: first load_packs
+  // with what will be written, which loads them all, then use_packs with the same, element by element. What
+  // is loaded stays in registers under its buffer and offset, so that a later load_packs of it loads nothing.
+  struct Packs {
+    Index lane;               // a variable that the passes declare
+    int64_t lanes = 1;        // elements of a pack; `lane` begins at a multiple of it where `full` is empty
+    int64_t places = 1;       // packs of one kind that are held at one time; the same for all passes
+    std::string place = "0";  // which of them: a number or an unrolled loop's variable
+    // Where packs may reach beyond a row: text that is true where all elements are inside, and the first and
+    // the end of those that are. Empty: all always are.
+    std::string full, first, end;
+    Index even;  // then: an offset that is a multiple of `lanes` all the same
+    // Filled by load_packs for use_packs.
+    std::vector<std::string> loads, buffers, outs, stores;  // buffers: where each of loads comes from
+    std::string element;
+  };
+  void load_packs(Packs& packs, const std::string& column, const std::function<void()>& write);
+  // `guard`, where it is not empty, is asked before each element. Stores come last.
+  void use_packs(Packs& packs, const std::string& column, const std::string& guard,
+                 const std::function<void()>& write);
+
   // True where text written so far divides something that depends on `variable`: such loops do not vectorise.
   bool divides(Index variable) const;
   // The finished kernel: signature, extents at its head, body. `threads` > 0 states the work-group size,
@@ -118,6 +140,16 @@ class Emitter {
   std::string load_lanes(const std::string& buffer, DType dtype, Index offset);
   std::string compute_lanes(const ir::Node& node, const std::vector<DType>& types,
                             const std::vector<std::string>& operands, DType result);
+  bool packs_here(Index offset) const;
+  std::string pack_method(const char* method, const std::string& buffer, Index offset,
+                          const std::string& at) const;
+  std::string load_pack(const std::string& buffer, DType dtype, Index offset);
+  void store_pack(const std::string& buffer, DType dtype, Index offset, const std::string& element);
+  // In packs, where arithmetic may take longer than memory: the operator in fewer instructions, or "".
+  std::string quick_expression(const ir::Node& node, const std::vector<std::string>& operands,
+                               const Coords& coords, DType result);
+  void store_element(const std::string& buffer, DType dtype, const std::string& offset,
+                     const std::string& element);
   std::string compute(const ir::Node& node, ir::ValueId result, const Coords& coords);
   std::string view(const ir::Node& node, ir::ValueId result, const Coords& coords);
   std::string concat(const ir::Node& node, ir::ValueId result, const Coords& coords);
@@ -144,6 +176,13 @@ class Emitter {
   int64_t lanes_ = 0;  // 0: values are scalars
   Index lane_;
   std::set<std::string> vectors_;  // identifiers of vectors
+  enum class PackPass { kNone, kLoad, kUse };
+  PackPass pack_pass_ = PackPass::kNone;
+  Packs* pack_ = nullptr;
+  size_t pack_depth_ =
+      0;  // scopes around what is written; deeper is conditional, and taken element by element
+  size_t pack_next_load_ = 0, pack_next_store_ = 0;
+  std::map<std::string, std::string> kept_packs_;
   std::map<std::string, int> counters_;
 };
 

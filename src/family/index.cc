@@ -320,4 +320,24 @@ std::optional<int64_t> IndexTable::slope(Index i, Index on) const {
   return std::nullopt;
 }
 
+bool IndexTable::multiple_of(Index i, Index on, int64_t factor) const {
+  if (i == on || factor == 1) return true;
+  const Node& n = node(i);
+  switch (n.kind) {
+    case Kind::kConst:
+      return n.value % factor == 0;
+    case Kind::kAdd:
+    case Kind::kSub:
+    case Kind::kMin:
+    case Kind::kMax:
+      return multiple_of(n.a, on, factor) && multiple_of(n.b, on, factor);
+    case Kind::kMul:
+      return multiple_of(n.a, on, factor) || multiple_of(n.b, on, factor);
+    case Kind::kMod:
+      return multiple_of(n.a, on, factor) && multiple_of(n.b, on, factor);
+    default:
+      return false;
+  }
+}
+
 }  // namespace thrice::family

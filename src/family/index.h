@@ -62,6 +62,8 @@ class IndexTable {
   bool any_depends(const Coords& coords, Index on) const;
   // How much `i` grows when `on` grows by one; nullopt where that is not one known number.
   std::optional<int64_t> slope(Index i, Index on) const;
+  // Whether `i` is provably a multiple of `factor` wherever `on` is.
+  bool multiple_of(Index i, Index on, int64_t factor) const;
 
  private:
   Index make(Kind kind, Index a, Index b);

@@ -184,9 +184,10 @@ void RowKernel::reduce(const Reduction& r) {
   bind_reduction(e_, r, row_, result);
 }
 
-// Condition that element (v, i) goes before (best, at): the extreme, NaN before numbers, then the tie rule.
-std::string takes(const ir::Node& node, DType dtype, const std::string& v, const std::string& i,
-                  const std::string& best, const std::string& at) {
+}  // namespace
+
+std::string arg_takes(const ir::Node& node, DType dtype, const std::string& v, const std::string& i,
+                      const std::string& best, const std::string& at) {
   const char* order = node.string_attr("kind", "max") == "max" ? ">" : "<";
   const char* tie = node.int_attr("select_last", 0) != 0 ? ">" : "<";
   std::string better = fmt::format("{} {} {} || ({} == {} && {} {} {})", v, order, best, v, best, i, tie, at);
@@ -195,6 +196,8 @@ std::string takes(const ir::Node& node, DType dtype, const std::string& v, const
         fmt::format("{0} != {0} ? ({1} == {1} || {2} < {3}) : {1} == {1} && ({4})", v, best, i, at, better);
   return fmt::format("{} < 0 || ({})", at, better);
 }
+
+namespace {
 
 void RowKernel::arg_threads(const ir::Node& node, DType dtype, const std::string& best,
                             const std::string& at) {
@@ -206,7 +209,7 @@ void RowKernel::arg_threads(const ir::Node& node, DType dtype, const std::string
   e_.open("if (TH_THREAD < w)");
   e_.line(fmt::format("const {} v = {}[TH_THREAD + w];", compute_type(dtype), values));
   e_.line(fmt::format("const int i = {}[TH_THREAD + w];", places));
-  e_.open(fmt::format("if (i >= 0 && ({}))", takes(node, dtype, "v", "i", best, at)));
+  e_.open(fmt::format("if (i >= 0 && ({}))", arg_takes(node, dtype, "v", "i", best, at)));
   e_.line(fmt::format("{} = v; {} = i;", best, at));
   e_.line(fmt::format("{}[TH_THREAD] = v; {}[TH_THREAD] = i;", values, places));
   e_.close();
@@ -228,8 +231,8 @@ void RowKernel::arg_reduce(const Reduction& r) {
   const Coords here = at_column(r.input, r.axes, coords, j);
   const std::string v = e_.value(r.input, here), column = e_.text(j);
   if (r.node == form_.reductions.back().node) stash_element(here, v);
-  e_.line(fmt::format("if ({}) {{ {} = {}; {} = {}; }}", takes(node, dtype, v, column, best, at), best, v, at,
-                      column));
+  e_.line(fmt::format("if ({}) {{ {} = {}; {} = {}; }}", arg_takes(node, dtype, v, column, best, at), best, v,
+                      at, column));
   e_.close();
   if (stride() > 1) arg_threads(node, dtype, best, at);
   const std::string result = e_.fresh("r");

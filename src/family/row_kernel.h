@@ -14,6 +14,10 @@ struct RowSchedule {
 
 KernelDraft row_kernel(ProgramDraft& draft, const RowForm& form, const RowSchedule& schedule,
                        const std::string& symbol);
+// Condition, as text, that element (v, i) goes before (best, at) in an arg_reduce: the extreme, NaN before
+// numbers, then the tie rule; at < 0: there is none yet.
+std::string arg_takes(const ir::Node& node, DType dtype, const std::string& v, const std::string& i,
+                      const std::string& best, const std::string& at);
 // True where the last reduction's input can be kept in an output's buffer (same type, same elements).
 bool can_stash(const ProgramDraft& draft, const RowForm& form);
 

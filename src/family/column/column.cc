@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "family/choices.h"
 #include "family/column/column_kernel.h"
+#include "family/column/column_split.h"
 #include "family/row_kernel.h"
 
 namespace thrice::family {
@@ -14,6 +17,10 @@ void build(ProgramDraft& draft, const Schedule& s) {
   const RowForm form = analyse_rows(draft);
   if (s.tactic == "lanes") {
     draft.kernels.push_back(column_kernel(draft, form, {s.get("threads"), s.get("lanes")}, "column0"));
+    return;
+  }
+  if (s.tactic == "split") {
+    column_split_kernels(draft, form, {s.get("lanes"), s.get("warps"), s.get("splits")});
     return;
   }
   RowSchedule general;
@@ -28,6 +35,36 @@ bool has_lanes(const Workload& workload) {
     ProgramDraft draft(workload);
     column_kernel(draft, analyse_rows(draft), {}, "probe");
   });
+}
+
+bool splits(const Workload& workload) {
+  return !refuse_draft([&] {
+    ProgramDraft draft(workload);
+    column_split_kernels(draft, analyse_rows(draft), {});
+  });
+}
+
+// Where columns alone would leave a card idle: blocks share the rows, in parts that are worth a block's
+// start.
+std::optional<ColumnSplit> choose_split(const Workload& workload, const RowForm& form, const Facts& facts,
+                                        const DeviceSpec& device) {
+  const int64_t kept = kept_columns(form, facts), columns = form.row_count(facts);
+  const int64_t rows = form.column_count(facts);
+  constexpr int64_t kWarp = 32, kLeastRows = 64, kBlocks = 6;  // a multiprocessor's, of eight warps
+  if (device.api != target::Api::kCuda || kept < kWarp || rows < 2 * kLeastRows ||
+      columns >= int64_t{256} * device.compute_units || !splits(workload))
+    return std::nullopt;
+  ColumnSplit split;
+  size_t widest = 2;
+  for (const ir::ValueId v : workload.graph.inputs)
+    if (!workload.graph.value(v).type.shape.empty())
+      widest = std::max(widest, dtype_bytes(workload.graph.value(v).type.dtype));
+  split.lanes = static_cast<int64_t>(16 / widest);
+  while (split.lanes > 1 && kept < kWarp * split.lanes) split.lanes /= 2;
+  const int64_t tiles = columns / kept * ceil_div(kept, kWarp * split.lanes);
+  while (tiles * split.splits < kBlocks * device.compute_units && rows / split.splits >= 2 * kLeastRows)
+    split.splits *= 2;
+  return split;
 }
 
 }  // namespace
@@ -48,6 +85,8 @@ Schedule ColumnFamily::default_schedule(const Workload& workload, const std::vec
   const int64_t kept = kept_columns(form, facts);
   const int64_t rows = std::max<int64_t>(1, form.row_count(facts));
   const int64_t columns = std::max<int64_t>(1, form.column_count(facts));
+  if (const auto split = choose_split(workload, form, facts, device))
+    return {"column", "split", {{"lanes", split->lanes}, {"warps", split->warps}, {"splits", split->splits}}};
   if (kept >= 4 && has_lanes(workload)) {
     if (!device.is_cpu) return {"column", "lanes", {{"threads", kept >= 128 ? 128 : 32}, {"lanes", 1}}};
     // Enough work-groups for all cores, else as many neighbouring columns as stay in registers and cache
@@ -86,11 +125,26 @@ ScheduleSpace ColumnFamily::space(const Workload& workload, const std::vector<Fa
        {{"threads", choices("general", "threads", device.is_cpu ? List{1} : List{32, 64, 128, 256})},
         {"rows", choices("general", "rows", device.is_cpu ? List{1, 4, 16, 64} : List{1})},
         {"accumulators", choices("general", "accumulators", List{1, 4, 16})}}});
+  if (device.api == target::Api::kCuda && splits(workload))
+    space.tactics.push_back({"column",
+                             "split",
+                             {{"lanes", choices("split", "lanes", List{1, 2, 4, 8})},
+                              {"warps", List{4, 8, 16}},
+                              {"splits", choices("split", "splits", List{1, 4, 16, 64})}}});
   return space;
 }
 
 Refusal ColumnFamily::illegal(const Workload& workload, const Schedule& schedule,
                               const DeviceSpec& device) const {
+  if (schedule.tactic == "split") {
+    const int64_t lanes = schedule.get("lanes"), warps = schedule.get("warps"),
+                  parts = schedule.get("splits");
+    if (device.api != target::Api::kCuda) return "columns are shared among blocks for CUDA only";
+    if (!splits(workload)) return "not one reduction of neighbouring axes with one element a column";
+    if (!is_power_of_two(lanes) || lanes > 16 || warps < 1 || parts < 1 || parts > 1024)
+      return "lanes are a power of two up to 16, warps and splits at least 1, splits at most 1024";
+    return refuse_device(workload, device, 32 * warps, 32 * warps * lanes * 8);
+  }
   if (schedule.tactic != "lanes" && schedule.tactic != "general")
     return fmt::format("column has no tactic '{}'", schedule.tactic);
   if (schedule.tactic == "lanes") {

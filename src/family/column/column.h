@@ -5,7 +5,7 @@
 namespace thrice::family {
 
 // Tactics: `lanes`, a work-item reduces neighbouring columns at once; `general`, a work-item a result, any
-// axes.
+// axes; `split`, blocks share the rows and join partial results (CUDA).
 class ColumnFamily final : public Family {
  public:
   std::string_view name() const override { return "column"; }

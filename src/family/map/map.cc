@@ -6,6 +6,7 @@
 
 #include "family/choices.h"
 #include "family/emitter.h"
+#include "family/map/map_tile.h"
 
 namespace thrice::family {
 
@@ -126,6 +127,89 @@ KernelDraft vector_kernel(ProgramDraft& draft, const std::string& symbol, const 
       v.threads);
 }
 
+// Elements that make 16 bytes of the widest type among the outputs and the operands of their size.
+int64_t pack_lanes(const ir::Graph& graph) {
+  size_t widest = 1;
+  const Dim all = ir::num_elements(graph.value(graph.outputs[0]).type.shape);
+  for (const ValueId y : graph.outputs) widest = std::max(widest, dtype_bytes(graph.value(y).type.dtype));
+  for (const ValueId x : graph.inputs)
+    if (ir::num_elements(graph.value(x).type.shape) == all)
+      widest = std::max(widest, dtype_bytes(graph.value(x).type.dtype));
+  return std::min<int64_t>(8, static_cast<int64_t>(16 / widest));
+}
+
+struct PackShape {
+  int64_t threads = 1, items = 1, lanes = 1;
+};
+
+// A work-item takes `items` packs of neighbours of one row, all loaded before the first is computed. Rows
+// whose length is no multiple of a pack begin within one, so that those between are where wide loads may be.
+KernelDraft pack_kernel(ProgramDraft& draft, const std::string& symbol, const std::vector<size_t>& group,
+                        size_t cut, const PackShape& p) {
+  Emitter e(draft, symbol);
+  const ValueId y = e.graph().outputs[group[0]];
+  const auto& shape = e.graph().value(y).type.shape;
+  const std::vector<Index> dims = e.dims(y);
+  const auto at = static_cast<std::ptrdiff_t>(cut);
+  const Dim columns = ir::num_elements(ir::Shape(shape.begin() + at, shape.end()));
+  const Dim rows = ir::num_elements(ir::Shape(shape.begin(), shape.begin() + at));
+  const bool one_row = rows.is_const() && rows.value() == 1;
+  const bool ragged = !(columns.is_const() && columns.value() % p.lanes == 0);
+  const Box box{y, cut};
+  const int64_t lanes = p.lanes, slack = lanes - 1 + (ragged && !one_row ? lanes - 1 : 0);
+  const auto packs_a_row = [box, lanes, slack](const Facts& f) {
+    return box.columns(f) == 0 ? 0 : (box.columns(f) + slack) / lanes;
+  };
+  const auto packs = [box, packs_a_row](const Facts& f) { return packs_a_row(f) * box.rows(f); };
+  const std::string n = e.text(e.index().extent(columns, [box](const Facts& f) { return box.columns(f); }));
+  const std::string all = e.text(e.index().extent("packs", packs));
+  const std::string each = columns.is_const() ? fmt::format("{}", (columns.value() + slack) / lanes)
+                                              : e.text(e.index().extent("packs a row", packs_a_row));
+  Emitter::Packs pack;
+  pack.lane = e.index().var("col", columns);
+  pack.lanes = lanes;
+  pack.places = p.items;
+  pack.place = "u";
+  if (ragged) {
+    pack.full = fmt::format("c >= 0 && c + {} <= {}", lanes, n);
+    pack.first = "-c";
+    pack.end = fmt::format("{} - c", n);
+  }
+  const Index row = one_row ? e.constant(0) : e.index().var("row", rows);
+  pack.even = e.index().add(e.index().mul(row, e.product({dims.begin() + at, dims.end()})), pack.lane);
+  const auto open_item = [&] {
+    e.line("TH_UNROLL");
+    e.open(fmt::format("for (int u = 0; u < {}; ++u)", p.items));
+    e.line(fmt::format("const int i = TH_BLOCK * {} + u * {} + TH_THREAD;", p.threads * p.items, p.threads));
+    e.open(fmt::format("if (i < {})", all));
+    if (one_row) {
+      e.line(fmt::format("const int c = i * {};", lanes));
+      return;
+    }
+    e.line(fmt::format("const int row = (int)((th_u32)i / (th_u32){});", each));
+    const std::string shift = ragged ? fmt::format(" - (row * {} & {})", n, lanes - 1) : "";
+    e.line(fmt::format("const int c = (i - row * {}) * {}{};", each, lanes, shift));
+  };
+  const auto write = [&] {
+    Coords coords = e.index().split(row, {dims.begin(), dims.begin() + at});
+    for (const Index c : e.index().split(pack.lane, {dims.begin() + at, dims.end()})) coords.push_back(c);
+    store_all(e, group, coords);
+  };
+  open_item();
+  e.load_packs(pack, "c", write);
+  e.close();
+  e.close();
+  open_item();
+  e.use_packs(pack, "c", ragged ? fmt::format("(th_u32)col < (th_u32){}", n) : "", write);
+  e.close();
+  e.close();
+  return e.finish(
+      [packs, p](const Facts& f, artifact::Launch& launch) {
+        set_grid(launch, ceil_div(packs(f), p.threads * p.items), p.threads);
+      },
+      p.threads);
+}
+
 // The leftmost cut whose inner loop has no division; the last axis alone when there is none.
 size_t choose_cut(const Workload& workload, const std::vector<size_t>& group) {
   ProgramDraft draft(workload);
@@ -138,12 +222,37 @@ size_t choose_cut(const Workload& workload, const std::vector<size_t>& group) {
   return rank == 0 ? 0 : rank - 1;
 }
 
+// The outputs of a region that turn do so in tiles; its other ones, if any, are written element by element.
+KernelDraft turn_or_flat(ProgramDraft& draft, const std::string& symbol, const std::vector<size_t>& group,
+                         int64_t threads) {
+  const auto turn = find_turn(draft.workload(), draft.graph().outputs[group[0]]);
+  return turn ? turn_kernel(draft, symbol, group, *turn, threads)
+              : flat_kernel(draft, symbol, group, threads);
+}
+
+bool has_turn(const Workload& workload) {
+  const auto groups = group_outputs(workload.graph);
+  return std::all_of(groups.begin(), groups.end(), [&](const std::vector<size_t>& group) {
+    const auto turn = find_turn(workload, workload.graph.outputs[group[0]]);
+    return turn && !refuse_draft([&] {
+             ProgramDraft draft(workload);
+             turn_kernel(draft, "probe", group, *turn, 256);
+           });
+  });
+}
+
 void build(ProgramDraft& draft, const Schedule& schedule) {
   const auto groups = group_outputs(draft.graph());
   for (size_t g = 0; g < groups.size(); ++g) {
     const std::string symbol = fmt::format("map{}", g);
     if (schedule.tactic == "flat")
       draft.kernels.push_back(flat_kernel(draft, symbol, groups[g], schedule.get("threads")));
+    else if (schedule.tactic == "tile")
+      draft.kernels.push_back(turn_or_flat(draft, symbol, groups[g], schedule.get("threads")));
+    else if (schedule.tactic == "pack")
+      draft.kernels.push_back(
+          pack_kernel(draft, symbol, groups[g], choose_cut(draft.workload(), groups[g]),
+                      {schedule.get("threads"), schedule.get("items"), schedule.get("lanes")}));
     else
       draft.kernels.push_back(
           vector_kernel(draft, symbol, groups[g], choose_cut(draft.workload(), groups[g]),
@@ -152,6 +261,7 @@ void build(ProgramDraft& draft, const Schedule& schedule) {
 }
 
 // Columns and rows of the largest output at the facts that a schedule is chosen for.
+constexpr int64_t kPackedElements = 32768;  // fewer take less time than a card needs to begin with them
 struct Extent {
   int64_t rows = 1, columns = 1;
 };
@@ -194,6 +304,14 @@ Schedule MapFamily::default_schedule(const Workload& workload, const std::vector
              {"items", std::max<int64_t>(items, 16)},
              {"rows", std::max<int64_t>(1, work / items)}}};
   }
+  if (device.api == target::Api::kCuda && e.rows * e.columns >= kPackedElements && has_turn(workload))
+    return {"map", "tile", {{"threads", 256}}};
+  const int64_t lanes = pack_lanes(workload.graph);
+  if (device.api == target::Api::kCuda && lanes > 1 && e.columns >= 4 * lanes &&
+      e.rows * e.columns >= kPackedElements) {
+    const int64_t packs = e.rows * e.columns / lanes, full = int64_t{2048} * device.compute_units;
+    return {"map", "pack", {{"threads", 256}, {"items", packs >= 4 * full ? 2 : 1}, {"lanes", lanes}}};
+  }
   if (e.columns < 64 || e.rows == 0) return {"map", "flat", {{"threads", 256}}};
   const int64_t threads = std::min<int64_t>(256, power_of_two_at_least(e.columns));
   const int64_t blocks = e.rows * ceil_div(e.columns, threads);
@@ -210,7 +328,7 @@ ScheduleSpace MapFamily::space(const Workload& workload, const std::vector<Fact>
   space.tactics.push_back(
       {"map", "flat", {{"threads", flat ? with_choice(kThreads, chosen.get("threads")) : kThreads}}});
   const auto with = [&](std::vector<int64_t> choices, const char* name) {
-    return flat ? choices : with_choice(std::move(choices), chosen.get(name));
+    return chosen.tactic != "vector" ? choices : with_choice(std::move(choices), chosen.get(name));
   };
   if (device.is_cpu)
     space.tactics.push_back({"map",
@@ -224,13 +342,30 @@ ScheduleSpace MapFamily::space(const Workload& workload, const std::vector<Fact>
                              {{"threads", with({32, 64, 128, 256, 512}, "threads")},
                               {"items", with({1, 2, 4, 8}, "items")},
                               {"rows", with({1, 2, 4}, "rows")}}});
+  if (device.api == target::Api::kCuda && has_turn(workload))
+    space.tactics.push_back({"map", "tile", {{"threads", {256}}}});
+  if (device.api == target::Api::kCuda)
+    space.tactics.push_back(
+        {"map", "pack", {{"threads", {64, 128, 256, 512}}, {"items", {1, 2, 4}}, {"lanes", {2, 4, 8}}}});
   return space;
 }
 
 Refusal MapFamily::illegal(const Workload& workload, const Schedule& schedule,
                            const DeviceSpec& device) const {
-  if (schedule.tactic != "flat" && schedule.tactic != "vector")
+  if (schedule.tactic != "flat" && schedule.tactic != "vector" && schedule.tactic != "pack" &&
+      schedule.tactic != "tile")
     return fmt::format("map has no tactic '{}'", schedule.tactic);
+  if (schedule.tactic == "tile") {
+    if (device.api != target::Api::kCuda) return "tiles that turn are written for CUDA";
+    if (schedule.get("threads") != 256) return "tiles that turn take 256 threads";
+    if (!has_turn(workload)) return "no operand's neighbours lie across the result's";
+    return refuse_device(workload, device, 256, 33 * 32 * 8);
+  }
+  if (schedule.tactic == "pack") {
+    if (device.api != target::Api::kCuda) return "packs are written for CUDA";
+    if (!is_power_of_two(schedule.get("lanes")) || schedule.get("lanes") > 16)
+      return "lanes are 1, 2, 4, 8 or 16";
+  }
   const int64_t threads = schedule.get("threads");
   if (threads < 1 || schedule.get("items", 1) < 1 || schedule.get("rows", 1) < 1)
     return "threads, items and rows are at least 1";

@@ -5,7 +5,8 @@
 namespace thrice::family {
 
 // Tactics: `flat`, one work-item an element of the output; `vector`, trailing axes joined where no operand
-// forbids it, an inner loop without divisions, several rows and columns a work-group.
+// forbids it, an inner loop without divisions, several rows and columns a work-group. CUDA (docs/kernels/
+// memory_bound.md): `pack`, neighbours at once; `tile`, operands that turn do so in shared memory.
 class MapFamily final : public Family {
  public:
   std::string_view name() const override { return "map"; }

@@ -4,7 +4,8 @@
 
 namespace thrice::family {
 
-// Tactics: `item`, a work-item a row (CPUs); `block`, a work-group a row with a tree in local memory (GPUs).
+// Tactics: `item`, a work-item a row (CPUs); `block`, a work-group a row with a tree in local memory (GPUs);
+// `tile`, a row of known length in the registers of a warp or block (CUDA; docs/kernels/memory_bound.md).
 class RowFamily final : public Family {
  public:
   std::string_view name() const override { return "row"; }

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "family/choices.h"
 #include "family/direct.h"
 #include "family/scalar.h"
+#include "family/scan/scan_block.h"
 #include "ir/delta_rule.h"
 
 namespace thrice::family {
@@ -13,6 +15,41 @@ namespace {
 class ScanFamily final : public DirectFamily {
  public:
   std::string_view name() const override { return "scan"; }
+  // `block` where lines follow the memory; a line a work-item is faster where lines are very short.
+  Schedule default_schedule(const Workload& workload, const std::vector<Fact>& facts,
+                            const DeviceSpec& device) const override {
+    const ir::Node& node = core_node(workload.graph);
+    const Facts all = ir::bind(workload.graph, facts);
+    const int64_t n = extent_at(all, node.inputs[0], static_cast<int>(node.int_attr("axis")));
+    if (n < 64 || !takes_blocks(workload, device))
+      return DirectFamily::default_schedule(workload, facts, device);
+    return {"scan", "block", {{"threads", n >= 2048 ? 256 : n >= 512 ? 128 : 32}}};
+  }
+  ScheduleSpace space(const Workload& workload, const std::vector<Fact>& facts,
+                      const DeviceSpec& device) const override {
+    ScheduleSpace space = DirectFamily::space(workload, facts, device);
+    if (takes_blocks(workload, device))
+      space.tactics.push_back({"scan", "block", {{"threads", {32, 64, 128, 256, 512}}}});
+    return space;
+  }
+  Refusal illegal(const Workload& workload, const Schedule& schedule,
+                  const DeviceSpec& device) const override {
+    if (schedule.tactic != "block") return DirectFamily::illegal(workload, schedule, device);
+    const int64_t threads = schedule.get("threads");
+    if (!takes_blocks(workload, device)) return "a block a line is written for CUDA and the last axis";
+    if (!is_power_of_two(threads) || threads < 32) return "threads are a power of two from 32 on";
+    return refuse_device(workload, device, threads, threads);
+  }
+  ProgramText emit(const Workload& workload, const Schedule& schedule,
+                   const DeviceSpec& device) const override {
+    return schedule.tactic == "block" ? block(workload, schedule)->text()
+                                      : DirectFamily::emit(workload, schedule, device);
+  }
+  LaunchPlan launch(const Workload& workload, const Schedule& schedule,
+                    const std::vector<Fact>& facts) const override {
+    return schedule.tactic == "block" ? block(workload, schedule)->launch(facts)
+                                      : DirectFamily::launch(workload, schedule, facts);
+  }
 
  protected:
   std::set<ir::Op> core() const override { return {ir::Op::scan_sum}; }
@@ -47,6 +84,19 @@ class ScanFamily final : public DirectFamily {
     e.line(fmt::format("acc = {};", next));
     e.close();
     draft.kernels.push_back(finish_items(e, count, threads));
+  }
+
+ private:
+  bool takes_blocks(const Workload& workload, const DeviceSpec& device) const {
+    return device.api == target::Api::kCuda && !refuse_draft([&] {
+             ProgramDraft draft(workload);
+             scan_block_kernel(draft, core_node(draft.graph()), 32);
+           });
+  }
+  std::shared_ptr<const ProgramDraft> block(const Workload& workload, const Schedule& schedule) const {
+    return draft_of(workload, schedule, [&](ProgramDraft& d) {
+      d.kernels.push_back(scan_block_kernel(d, core_node(d.graph()), schedule.get("threads")));
+    });
   }
 };
 
