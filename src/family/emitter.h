@@ -34,6 +34,7 @@ class Emitter {
   Emitter(const Emitter&) = delete;
 
   IndexTable& index() { return index_; }
+  const ProgramDraft& draft() const { return draft_; }
   const ir::Graph& graph() const { return draft_.graph(); }
 
   // --- integers -------------------------------------------------------------------------------------------

@@ -99,10 +99,12 @@ struct FinishedTile {
   std::string sums;  // the array
   int64_t rows = 0, cols = 0, pitch = 0, threads = 0, parts = 1;
   std::string thread = "TH_THREAD";  // 0 .. threads - 1
+  bool packs = true;                 // the epilogue stores outputs only, so that it may be written twice
 };
-// Runs the epilogue over the tile at (block_m, block_n): four rows at a time, so that what it reads of one
-// row is on its way while others are computed. Without a branch: beyond an edge the last row or column is
-// stored again. Uses the kernel's variables rank, parts, block_m, block_n.
+// Runs the epilogue over the tile at (block_m, block_n): sixteen bytes of a row at a time where neighbouring
+// columns of all results are neighbours in memory (sums then lie on 16 bytes), else four rows at a time, so
+// that what it reads of one row is on its way while others are computed. Without a branch: beyond an edge the
+// last row or column is stored again. Uses the kernel's variables rank, parts, block_m, block_n.
 void write_tile_stores(Emitter& e, const Gemm& gemm, Index z, const FinishedTile& tile);
 // One block a tile of bm x bn and part of the depth.
 void set_tile_grid(artifact::Launch& launch, const Gemm& gemm, const Facts& facts, int64_t bm, int64_t bn,

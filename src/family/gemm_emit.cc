@@ -309,38 +309,6 @@ Index batch_index(Emitter& e, const Gemm& g) {
   return one ? e.constant(0) : e.index().var("z", g.batches.dim);
 }
 
-void write_tile_stores(Emitter& e, const Gemm& g, Index z, const FinishedTile& tile) {
-  constexpr int64_t kAtOnce = 4;
-  const int64_t rows = tile.rows / kAtOnce;
-  const Index m = e.index().var("m", g.rows.dim), n = e.index().var("n", g.cols.dim);
-  const auto inside = [&](const std::string& at, const Extent& extent, int64_t step) {
-    const bool whole = extent.dim.is_const() && extent.dim.value() % step == 0;
-    return whole ? at : fmt::format("th_min_int({}, {} - 1)", at, extent_text(e, extent));
-  };
-  e.open(fmt::format("for (int t = rank * {0} + {2}; t < {1}; t += {0} * parts)", tile.threads,
-                     rows * tile.cols, tile.thread));
-  e.line(fmt::format("const int tm = t / {};", tile.cols));
-  e.line(fmt::format("const int n = {};",
-                     inside(fmt::format("block_n + t % {}", tile.cols), g.cols, tile.cols)));
-  for (int64_t i = 0; i < kAtOnce; ++i) {
-    e.open("");
-    e.line(fmt::format("const int m = {};",
-                       inside(fmt::format("block_m + tm + {}", i * rows), g.rows, tile.rows)));
-    e.line(fmt::format("const int at = (m - block_m) * {} + n - block_n;", tile.pitch));
-    if (tile.parts > 1) {
-      e.line("float total = 0.0f;");
-      e.open("TH_UNROLL for (int p = 0; p < parts; ++p)");
-      e.line(fmt::format("total += th_cluster_load({} + at, p);", tile.sums));
-      e.close();
-    } else {
-      e.line(fmt::format("const float total = {}[at];", tile.sums));
-    }
-    g.epilogue(e, z, m, n, "total");
-    e.close();
-  }
-  e.close();
-}
-
 void set_tile_grid(artifact::Launch& launch, const Gemm& g, const Facts& f, int64_t bm, int64_t bn,
                    int64_t split, int64_t threads) {
   set_grid(launch,

@@ -120,7 +120,9 @@ KernelDraft emit_multiply(ProgramDraft& draft, const std::string& symbol, const 
   t.hole("fragments_b", [&] { t.write(e, (b_by_depth ? "b_along_k" : "b_along_n") + kind); });
   t.hole("multiply", [&] { t.write(e, is_16 ? "multiply_16" : "multiply_f32"); });
   t.hole("store_tile", [&] {
-    write_tile_stores(e, g, z, {"tiles", tiles.bm, tiles.bn, tiles.c_pitch(), threads, split});
+    write_tile_stores(
+        e, g, z,
+        {"tiles", tiles.bm, tiles.bn, tiles.c_pitch(), threads, split, "TH_THREAD", tiles.shares == 1});
   });
   t.hole("leave", [&] {  // nobody's shared memory goes away while others read it
     if (split > 1) e.line("th_cluster_barrier();");
