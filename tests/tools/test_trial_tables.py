@@ -34,6 +34,16 @@ class TrialTables(unittest.TestCase):
         apart = same_choices.compare({"a": region("x", 10)}, {"a": region("y", 10.2)})
         self.assertEqual(apart["share"], 0)
 
+    def test_choices_after_equal_trials(self):
+        def row(workload, schedule, us, default=False):
+            return trial(workload, us, default) | {"family": "f", "tactic": "t", "parameters": schedule}
+        short = [row("a", "d", 10, True), row("b", "d", 10, True), row("a", "x", 8), row("b", "y", 9.95)]
+        long = [row("a", "d", 10, True), row("b", "d", 10, True), row("a", "x", 8.1), row("b", "y", 9.85), row("a", "z", 4)]
+        same = same_choices.at_equal_trials(short, long)
+        self.assertEqual((same["trials"], same["made"], same["candidates_of_both"]), (2, [2, 3], 2))
+        self.assertEqual((same["workloads"], same["equal"], same["equal_or_within_1_percent"]), (2, 1, 1), "z came later; y is 1.5% off")
+        self.assertAlmostEqual(same["different"][0]["apart"], 10 / 9.85 - 1)
+
 
 if __name__ == "__main__":
     unittest.main()
