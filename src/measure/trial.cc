@@ -64,9 +64,19 @@ TrialResult TrialRunner::run(const ir::Workload& workload, const family::Family&
     set_failure(result, error);
     return result;
   }
-  job.least_us = speed_of_light_us(peaks_, family::count_work(workload, oracle.facts()));
+  const family::Work work = family::count_work(workload, oracle.facts());
+  job.least_us = speed_of_light_us(peaks_, work);
   job.peaks_source = peaks_.peaks_source;
   job.options = options;
+  result = place_->run(workload, oracle, job);
+  // Whatever kept the machine busy while it was probed made its peaks too low: what seems to beat them has
+  // them probed once more, and the higher ones count.
+  if (peaks_.peaks_source != "probe" || result.measurement.message.rfind(kMeasuringError, 0) != 0)
+    return result;
+  const target::DeviceSpec again = place_->probe();
+  peaks_.bandwidth_gbs = std::max(peaks_.bandwidth_gbs, again.bandwidth_gbs);
+  peaks_.f32_gflops = std::max(peaks_.f32_gflops, again.f32_gflops);
+  job.least_us = speed_of_light_us(peaks_, work);
   return place_->run(workload, oracle, job);
 }
 

@@ -127,6 +127,17 @@ TEST_F(Trial, BothStatesOfTheCachesAreTimedAndJudged) {
     EXPECT_GT(t.median_us, 0);
 }
 
+// A busy machine's probe must not refuse what is right.
+TEST_F(Trial, WhatBeatsAProbeHasItMadeAgain) {
+  target::DeviceSpec peaks = device->spec();
+  peaks.l2_bytes = 1;
+  peaks.bandwidth_gbs = 1e-3;
+  peaks.peaks_source = "probe";
+  runner->set_peaks(peaks);
+  const TrialResult r = run(kernel_text(kHonest));
+  EXPECT_EQ(r.measurement.outcome, Outcome::kOk) << r.measurement.message;
+}
+
 TEST_F(Trial, FasterThanThePeaksIsAMeasuringError) {
   target::DeviceSpec peaks = device->spec();
   peaks.l2_bytes = 1;
