@@ -219,6 +219,80 @@ KernelDraft emit_row(ProgramDraft& draft, const PoolProblem& p, const Schedule& 
   });
 }
 
+// Elements of the last axis that `lanes` neighbouring outputs read; 0 where that is not known.
+int64_t read_span(const PoolProblem& p, int64_t lanes) {
+  const WindowAxis& last = p.window.axes.back();
+  if (!last.kernel.dim.is_const()) return 0;
+  return (lanes - 1) * last.stride + (last.kernel.dim.value() - 1) * last.dilation + 1;
+}
+
+// One work-item computes `lanes` neighbouring outputs of a line: what their windows read of a line of the
+// input is loaded once, to places that are known when the text is compiled, and each element's test of the
+// edge made once.
+KernelDraft emit_lanes(ProgramDraft& draft, const PoolProblem& p, const Schedule& s) {
+  Emitter e(draft, "pool_lanes");
+  e.preamble(kTapCount);
+  const int64_t threads = s.get("threads"), lanes = s.get("lanes"), span = read_span(p, lanes);
+  const WindowAxis& last = p.window.axes.back();
+  const int rank = static_cast<int>(p.window.axes.size()) + 2;
+  const Extent lines = product_of(e.graph(), p.y, 0, rank - 1);
+  const auto pieces = [last, lanes](const Facts& f) { return ceil_div(last.out.source(f), lanes); };
+  const std::string per_line = last.out.dim.is_const()
+                                   ? e.text(e.constant(ceil_div(last.out.dim.value(), lanes)))
+                                   : e.text(e.index().extent("pieces of a line", pieces));
+  const std::string type = compute_type(p.dtype),
+                    zero = is_max(p) ? neutral("max", p.dtype) : zero_of(p.dtype);
+  const auto fill = [&](const char* array, int64_t count) {
+    e.line(fmt::format("{} {}[{}];", type, array, count));
+    e.line("TH_UNROLL");
+    e.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] = {};", count, array, zero));
+  };
+  e.line("const int thread = TH_BLOCK * TH_THREADS + TH_THREAD;");
+  e.line(fmt::format("const int line = thread / {0}, own_q = (thread - line * {0}) * {1};", per_line, lanes));
+  e.open(fmt::format("if (line < {})", e.text(index_of(e, lines))));
+  std::vector<Index> dims = e.dims(p.y);
+  dims.pop_back();
+  Coords at = e.index().split(e.index().var("line", lines.dim), dims);
+  fill("line_acc", lanes);
+  e.line(fmt::format("const int first = own_q * {} - {};", last.stride,
+                     e.text(p.window.pad(e, p.window.axes.size() - 1))));
+  Coords x_at{at[0], at[1]};
+  size_t opened = open_taps(e, p, at, p.window.axes.size() - 1, x_at);
+  fill("read", span);
+  e.line("TH_UNROLL");
+  e.open(fmt::format("for (int i = 0; i < {}; ++i)", span));
+  e.line("const int from = first + i;");
+  e.open(fmt::format("if ((th_u32)from < (th_u32){})", e.text(index_of(e, last.in))));
+  x_at.push_back(e.index().var("from", last.in.dim));
+  e.line(fmt::format("read[i] = {};", e.value(p.x, x_at)));
+  e.close();
+  e.close();
+  e.line("TH_UNROLL");
+  e.open(fmt::format("for (int j = 0; j < {}; ++j)", lanes));
+  e.line("TH_UNROLL");
+  e.open(fmt::format("for (int tap = 0; tap < {}; ++tap)", last.kernel.dim.value()));
+  const std::string v = fmt::format("read[j * {} + tap * {}]", last.stride, last.dilation);
+  e.line(fmt::format("line_acc[j] = {};",
+                     is_max(p) ? fmt::format("{} ? {} : line_acc[j]", wins(p, v, "line_acc[j]"), v)
+                               : combine("sum", p.dtype, "line_acc[j]", v)));
+  e.close();
+  e.close();
+  for (; opened > 0; --opened) e.close();
+  e.line("TH_UNROLL");
+  e.open(fmt::format("for (int j = 0; j < {}; ++j)", lanes));
+  e.line("const int q = own_q + j;");
+  e.open(fmt::format("if (q < {})", e.text(index_of(e, last.out))));
+  at.push_back(e.index().var("q", last.out.dim));
+  const std::string result = e.declare(p.dtype, "line_acc[j]");
+  store_pool(e, p, at, result, "");
+  e.close();
+  e.close();
+  e.close();
+  return e.finish([lines, pieces, threads](const Facts& f, artifact::Launch& launch) {
+    set_grid(launch, ceil_div(lines.source(f) * pieces(f), threads), threads);
+  });
+}
+
 class Pool final : public DraftedFamily {
  public:
   std::string_view name() const override { return "pool"; }
@@ -246,12 +320,21 @@ class Pool final : public DraftedFamily {
     if (!illegal(workload, {"pool", "row", {{"threads", 16}, {"width", 16}}}, device))
       space.tactics.push_back(
           {"pool", "row", {{"threads", {1, 4, 16, 32, 64, 128}}, {"width", {4, 8, 16, 32, 64}}}});
+    if (!illegal(workload, {"pool", "lanes", {{"threads", 64}, {"lanes", 2}}}, device))
+      space.tactics.push_back({"pool", "lanes", {{"threads", {64, 128, 256}}, {"lanes", {2, 4, 8}}}});
     return space;
   }
 
   Refusal illegal(const Workload& workload, const Schedule& s, const DeviceSpec& device) const override {
-    if (s.family != "pool" || (s.tactic != "naive" && s.tactic != "row"))
+    if (s.family != "pool" || (s.tactic != "naive" && s.tactic != "row" && s.tactic != "lanes"))
       return fmt::format("pool has no tactic '{}'", s.tactic);
+    if (s.tactic == "lanes") {
+      const PoolProblem p = make_pool(workload);
+      constexpr int64_t kMostRead = 48;  // registers
+      if (p.wants_indices) return "lanes keep no positions: take naive where indices are wanted";
+      if (s.get("lanes") < 1 || read_span(p, s.get("lanes")) < 1 || read_span(p, s.get("lanes")) > kMostRead)
+        return "windows of a length that is known, of which neighbours read at most 48 elements of a line";
+    }
     if (s.tactic == "row") {
       const PoolProblem p = make_pool(workload);
       if (p.wants_indices) return "row keeps no positions: take naive where indices are wanted";
@@ -268,8 +351,9 @@ class Pool final : public DraftedFamily {
   ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool) const override {
     ProgramDraft draft(workload);
     const PoolProblem p = make_pool(workload);
-    draft.kernels.push_back(schedule.tactic == "row" ? emit_row(draft, p, schedule)
-                                                     : emit_naive(draft, p, schedule));
+    draft.kernels.push_back(schedule.tactic == "row"     ? emit_row(draft, p, schedule)
+                            : schedule.tactic == "lanes" ? emit_lanes(draft, p, schedule)
+                                                         : emit_naive(draft, p, schedule));
     return draft;
   }
 };

@@ -4,6 +4,7 @@
 
 #include "family/drafted.h"
 #include "family/scalar.h"
+#include "family/window.h"
 
 namespace thrice::family {
 
@@ -38,12 +39,18 @@ class Resize final : public DraftedFamily {
     return {"resize", "naive", {{"threads", device.is_cpu ? 64 : 256}}};
   }
 
-  ScheduleSpace space(const Workload&, const std::vector<Fact>&, const DeviceSpec&) const override {
-    return {{{"resize", "naive", {{"threads", {16, 32, 64, 128, 256}}}}}};
+  ScheduleSpace space(const Workload& workload, const std::vector<Fact>&, const DeviceSpec&) const override {
+    ScheduleSpace space{{{"resize", "naive", {{"threads", {16, 32, 64, 128, 256}}}}}};
+    if (takes_planes(workload))
+      space.tactics.push_back({"resize", "planes", {{"threads", {16, 64, 256}}, {"planes", {2, 4, 8, 16}}}});
+    return space;
   }
 
   Refusal illegal(const Workload& workload, const Schedule& s, const DeviceSpec& device) const override {
-    if (s.family != "resize" || s.tactic != "naive")
+    if (s.family == "resize" && s.tactic == "planes") {
+      if (!takes_planes(workload)) return "there is no axis before those that are resized";
+      if (s.get("planes") < 1) return "planes are at least 1";
+    } else if (s.family != "resize" || s.tactic != "naive")
       return fmt::format("resize has no tactic '{}'", s.tactic);
     return refuse_device(workload, device, s.get("threads"), 0);
   }
@@ -54,15 +61,18 @@ class Resize final : public DraftedFamily {
     const HeavyRegion region = find_heavy(workload, kOps);
     const ir::ValueId y = region.result;
     const int64_t threads = schedule.get("threads");
-    Emitter e(draft, fmt::format("{}_naive", ir::op_name(region.op->op)));
+    Emitter e(draft, fmt::format("{}_{}", ir::op_name(region.op->op), schedule.tactic));
     e.line("const int thread = TH_BLOCK * TH_THREADS + TH_THREAD;");
+    if (schedule.tactic == "planes") {
+      draft.kernels.push_back(planes_kernel(e, workload, region, threads, schedule.get("planes")));
+      return draft;
+    }
     e.open(fmt::format("if (thread < {})", e.text(e.elements(y))));
     const Coords at =
         e.split(e.index().var("thread", ir::num_elements(workload.graph.value(y).type.shape)), y);
-    const DType dtype = workload.graph.value(y).type.dtype;
-    e.line(fmt::format("{} result = {};", compute_type(dtype), zero_of(dtype)));
+    begin_result(e, y);
     if (region.op->op == Op::resize)
-      write_resize(e, region, at);
+      write_resize(e, region, at, [] {});
     else if (region.op->op == Op::grid_sample)
       write_grid_sample(e, region, at);
     else
@@ -73,6 +83,50 @@ class Resize final : public DraftedFamily {
       set_grid(launch, (elements_at(f, y) + threads - 1) / threads, threads);
     }));
     return draft;
+  }
+
+  static bool takes_planes(const Workload& workload) {
+    const HeavyRegion region = find_heavy(workload, kOps);
+    return region.op->op == Op::resize && leading_axes(workload, region) > 0;
+  }
+
+  static void begin_result(Emitter& e, ir::ValueId y) {
+    const DType dtype = e.graph().value(y).type.dtype;
+    e.line(fmt::format("{} result = {};", compute_type(dtype), zero_of(dtype)));
+  }
+
+  // A work-item takes one position of `planes` neighbouring planes (what precedes the resized axes):
+  // positions and weights, which take longer than the values, serve all of them.
+  static KernelDraft planes_kernel(Emitter& e, const Workload& workload, const HeavyRegion& region,
+                                   int64_t threads, int64_t planes) {
+    const ir::ValueId y = region.result;
+    const size_t kept = leading_axes(workload, region);
+    const auto rank = workload.graph.value(y).type.shape.size();
+    const Extent lead = product_of(e.graph(), y, 0, static_cast<int>(kept));
+    const Extent rest = product_of(e.graph(), y, static_cast<int>(kept), static_cast<int>(rank));
+    const auto text = [&](const Extent& extent) {
+      return e.text(e.index().extent(extent.dim, extent.source));
+    };
+    e.line(fmt::format("const int group = (int)((th_u32)thread / (th_u32){0}), place = thread - group * {0};",
+                       text(rest)));
+    e.open(fmt::format("if (group * {} < {})", planes, text(lead)));
+    const std::vector<Index> dims = e.dims(y);
+    const auto cut = dims.begin() + static_cast<std::ptrdiff_t>(kept);
+    Coords at = e.index().split(e.index().var("plane", lead.dim), {dims.begin(), cut});
+    for (const Index i : e.index().split(e.index().var("place", rest.dim), {cut, dims.end()}))
+      at.push_back(i);
+    write_resize(e, region, at, [&] {
+      e.line(fmt::format("const int last = th_min_int(group * {0} + {0}, {1});", planes, text(lead)));
+      e.open(fmt::format("for (int plane = group * {}; plane < last; ++plane)", planes));
+      begin_result(e, y);
+    });
+    emit_epilogue(e, region, at, {"result"});
+    e.close();
+    e.close();
+    return e.finish([lead, rest, threads, planes](const Facts& f, artifact::Launch& launch) {
+      const int64_t items = (lead.source(f) + planes - 1) / planes * rest.source(f);
+      set_grid(launch, (items + threads - 1) / threads, threads);
+    });
   }
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <thrice/status.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "family/resize/resize.h"
@@ -81,7 +82,24 @@ std::pair<int64_t, int64_t> size_ratio(const Facts& facts, const ir::Node& node,
   return chosen;
 }
 
+// An axis that is copied whatever the extents are at run time: of one extent in the model, and sizes ask for
+// no other.
+bool is_copied(const ir::Graph& graph, const ir::Node& node, const Settings& s, size_t axis) {
+  return has(node, 3) && s.policy == "stretch" && s.coordinates != 5 &&
+         graph.value(node.inputs[0]).type.shape[axis] == graph.value(node.outputs[0]).type.shape[axis];
+}
+
 }  // namespace
+
+size_t leading_axes(const Workload& workload, const HeavyRegion& region) {
+  const ir::Node& node = *region.op;
+  size_t kept = workload.graph.value(node.inputs[0]).type.shape.size();
+  for (const int64_t a : axes_of(node, kept)) {
+    const auto axis = static_cast<size_t>(a);
+    if (!is_copied(workload.graph, node, settings_of(node), axis)) kept = std::min(kept, axis);
+  }
+  return kept;
+}
 
 Refusal refuse_resize(const Workload& workload, const HeavyRegion& region) {
   const ir::Node& node = *region.op;
@@ -94,12 +112,12 @@ Refusal refuse_resize(const Workload& workload, const HeavyRegion& region) {
   return std::nullopt;
 }
 
-void write_resize(Emitter& e, const HeavyRegion& region, const Coords& at) {
+void write_resize(Emitter& e, const HeavyRegion& region, const Coords& at,
+                  const std::function<void()>& before_values) {
   const ir::Node& node = *region.op;
   const ValueId x = node.inputs[0], y = region.result;
   const Settings s = settings_of(node);
   const auto& shape = e.graph().value(x).type.shape;
-  const auto& out_shape = e.graph().value(y).type.shape;
   const std::vector<int64_t> axes = axes_of(node, shape.size());
   const DType dtype = e.graph().value(x).type.dtype;
 
@@ -131,7 +149,7 @@ void write_resize(Emitter& e, const HeavyRegion& region, const Coords& at) {
           return numerator ? ratio.first : ratio.second;
         };
       };
-      if (s.policy == "stretch" && shape[axis] == out_shape[axis] && s.coordinates != 5) continue;
+      if (is_copied(e.graph(), node, s, axis)) continue;
       scale = fmt::format("(TH_WIDE){} / (TH_WIDE){}",
                           e.text(e.index().extent(fmt::format("resize size {}", k), part(true))),
                           e.text(e.index().extent(fmt::format("resize from {}", k), part(false))));
@@ -179,6 +197,7 @@ void write_resize(Emitter& e, const HeavyRegion& region, const Coords& at) {
     }
     taps.push_back(tap);
   }
+  before_values();
   if (!inside.empty()) {
     e.line(fmt::format("result = {};", float_literal(dtype, node.float_attr("extrapolation_value", 0))));
     e.open(fmt::format("if ({})", inside));
