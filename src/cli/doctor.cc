@@ -11,6 +11,7 @@
 #include "cli/session_options.h"
 #include "report/table.h"
 #include "store/store.h"
+#include "worker/race_check.h"
 
 namespace thrice::cli {
 
@@ -67,6 +68,18 @@ std::vector<Finding> examine(const flow::Settings& settings) {
       rival(b, d, "cuDNN", d.cudnn, "nvidia-cudnn-cu13");
     }
   findings.push_back(find_nvrtc());
+  for (const auto& b : backends)
+    if (b.available && b.name != "null" && !b.devices.empty()) {
+      Finding f{fmt::format("race checker for {} (optimize --check-races)", b.name), false, false, "", ""};
+      try {
+        f.detail = worker::find_race_checker(b.devices[0]);
+        f.ok = true;
+      } catch (const Error& e) {
+        f.detail = "not found";
+        f.remedy = e.what();
+      }
+      findings.push_back(f);
+    }
   try {
     std::filesystem::create_directories(settings.cache_folder);
     const std::string probe = settings.cache_folder + "/.doctor";

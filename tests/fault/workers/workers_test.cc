@@ -190,6 +190,28 @@ TEST_F(Workers, CandidatesAreBuiltAheadAndFaultsThereAreTrialsOwn) {
   EXPECT_TRUE(trials.place().lost().empty());
 }
 
+// A driver takes a third of a second to start: it does so while the first kernels are built.
+TEST_F(Workers, AWorkerStartsWhenTrialsAreAnnounced) {
+  EXPECT_EQ(worker->pid(), -1);
+  worker->prepare(workload, oracle->facts(), {});
+  EXPECT_EQ(worker->pid(), -1) << "nothing was announced";
+  measure::Contender coming;
+  coming.source = codegen::generate(workload, family, FaultFamily::schedule(0), device->spec(),
+                                    artifact::Language::kOpenCL);
+  coming.launches = family.launch(workload, FaultFamily::schedule(0), oracle->facts());
+  worker->prepare(workload, oracle->facts(), {coming});
+  const pid_t early = worker->pid();
+  EXPECT_GT(early, 1);
+  EXPECT_EQ(run(Fault::kNone).measurement.outcome, Outcome::kOk);
+  EXPECT_EQ(worker->pid(), early) << "it was there already";
+
+  RunnerOptions broken = options();
+  broken.executable = "/nowhere";
+  Runner other(device, cache, broken);
+  other.prepare(workload, oracle->facts(), {coming});
+  EXPECT_THROW(other.require_worker(), Error) << "the trial says so, not its announcement";
+}
+
 TEST_F(Workers, PeaksAreProbedInTheWorker) {
   const target::DeviceSpec spec = runner->probe();
   EXPECT_GT(spec.bandwidth_gbs, 0.1);
