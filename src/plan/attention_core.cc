@@ -12,9 +12,11 @@ using ir::Op;
 
 namespace {
 
-constexpr size_t kMostBetween = 24;  // scale, mask, bias and softmax are about ten
+constexpr size_t kMostBetween = 32;  // scale, bias and softmax are about ten, a mask of indices five more
 
-bool is_between(const Node& node) { return ir::is_elementwise(node.op) || node.op == Op::reduce; }
+bool is_between(const Node& node) {
+  return ir::is_elementwise(node.op) || node.op == Op::reduce || node.op == Op::iota;
+}
 
 // What lies between a product and the one its first operand comes from; empty where that is not so.
 std::vector<NodeId> core_behind(const Graph& graph, NodeId second) {
@@ -22,6 +24,16 @@ std::vector<NodeId> core_behind(const Graph& graph, NodeId second) {
   std::set<NodeId> above;  // everything the first operand is made of, down to the first product
   std::vector<NodeId> waiting{graph.value(node_at(second).inputs[0]).producer};
   NodeId first = -1;
+  const auto readers = ir::consumers(graph);
+  const auto only_read_by = [&](NodeId n, const std::set<NodeId>& core) {
+    for (const ir::ValueId v : node_at(n).outputs) {
+      if (v == ir::kNoValue) continue;
+      if (std::find(graph.outputs.begin(), graph.outputs.end(), v) != graph.outputs.end()) return false;
+      for (const NodeId reader : readers[static_cast<size_t>(v)])
+        if (!core.count(reader)) return false;
+    }
+    return true;
+  };
   while (!waiting.empty()) {
     const NodeId n = waiting.back();
     waiting.pop_back();
@@ -40,6 +52,17 @@ std::vector<NodeId> core_behind(const Graph& graph, NodeId second) {
   for (const NodeId n : above)   // ascending: producers come first
     for (const ir::ValueId v : node_at(n).inputs)
       if (v != ir::kNoValue && core.count(graph.value(v).producer)) core.insert(n);
+  // A mask made of indices and numbers alone, which nobody else reads, is computed where a score is.
+  std::set<NodeId> indices;
+  for (const NodeId n : above) {
+    const Node& node = node_at(n);
+    const bool made = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId v) {
+      return v == ir::kNoValue || graph.value(v).constant || indices.count(graph.value(v).producer);
+    });
+    if (made && node.op != Op::reduce) indices.insert(n);
+  }
+  for (auto n = indices.rbegin(); n != indices.rend(); ++n)  // readers first
+    if (only_read_by(*n, core)) core.insert(*n);
   core.insert(second);
   const bool reduces =
       std::any_of(core.begin(), core.end(), [&](NodeId n) { return node_at(n).op == Op::reduce; });

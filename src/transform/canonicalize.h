@@ -29,6 +29,12 @@ int64_t read_shapes_of_inputs(ir::Graph& graph);
 // joined.
 int64_t join_products(ir::Graph& graph);
 
+// Constants, and comparisons of constants, that hide from query m the keys beyond m + shift, where an
+// addition or a choice reads them: computed from the indices instead, for each reader anew, so that attention
+// can see what they are and no matrix of the mask is kept or read. Folding would undo it: runs last. Returns
+// readers changed.
+int64_t unfold_masks(ir::Graph& graph);
+
 // conv -> per-channel mul, add, sub, div by constants: into weights and bias, computed in float64 and rounded
 // once. Only where the values between are read by nobody else and are no outputs, and where no scale is zero
 // or not finite.

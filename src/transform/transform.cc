@@ -45,6 +45,10 @@ void transform_one(ir::Graph& graph, const TransformOptions& options, std::vecto
     }
     if (changes == 0) break;
   }
+  const int64_t unfolded = unfold_masks(graph);
+  if (unfolded > 0) remove_dead(graph);
+  for (auto& report : reports)
+    if (report.pass == "masks") report.changes += unfolded;
   for (auto& node : graph.nodes) {
     for (auto& body : node.bodies) {
       ir::Graph inner = *body;
@@ -59,7 +63,8 @@ void transform_one(ir::Graph& graph, const TransformOptions& options, std::vecto
 
 std::vector<PassReport> run_transforms(ir::Graph& graph, const TransformOptions& options) {
   std::vector<PassReport> reports;
-  for (const char* name : {"fold", "bypass", "views", "shapes", "common", "join", "conv_scale", "dead"})
+  for (const char* name :
+       {"fold", "bypass", "views", "shapes", "common", "join", "conv_scale", "dead", "masks"})
     reports.push_back({name, 0});
   const size_t before = graph.nodes.size();
   transform_one(graph, options, reports);

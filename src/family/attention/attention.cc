@@ -4,6 +4,8 @@
 
 #include "family/attention/attention_form.h"
 #include "family/attention/attention_mma.h"
+#include "family/attention/attention_row.h"
+#include "family/attention/attention_wgmma.h"
 #include "family/choices.h"
 #include "family/drafted.h"
 #include "family/scalar.h"
@@ -13,62 +15,6 @@ namespace thrice::family {
 namespace {
 
 constexpr int64_t kMostRowWidth = 256;  // sums that a work-item of `row` keeps
-
-// One work-item a query: scores one by one, the sums of its row rescaled when a larger score comes.
-void emit_row(ProgramDraft& draft, const AttentionForm& form, const Schedule& s) {
-  const int64_t threads = s.get("threads");
-  Emitter e(draft, "attention_row");
-  const ir::Dim all = form.batches.dim * form.rows.dim;
-  const Index rows = extent_index(e, form.rows);
-  const Index row = e.index().var("row", all);
-  e.line(fmt::format("const int row = TH_BLOCK * {} + TH_THREAD;", threads));
-  const std::string count = e.text(e.index().mul(extent_index(e, form.batches), rows));
-  e.open(fmt::format("if (row < {})", count));
-  const Index z = e.index().div(row, rows), m = e.index().mod(row, rows);
-  const std::string keys = extent_text(e, form.keys);
-  e.line(fmt::format("float sums[{}];", form.width));
-  e.line("float top = -TH_INF_F32;");
-  e.line("float total = 0.0f;");
-  const auto each_column = [&](const std::function<void(Index)>& write) {
-    write(e.open_loop("0", std::to_string(form.width), "1", ir::Dim(form.width)));
-    e.close();
-  };
-  each_column([&](Index w) { e.line(fmt::format("sums[{}] = 0.0f;", e.text(w))); });
-  const Index n = e.open_loop("0", keys, "1", form.keys.dim);
-  e.line("float score = 0.0f;");
-  const Index d = e.open_loop("0", std::to_string(form.depth), "1", ir::Dim(form.depth));
-  const std::string q = operand_element(e, form, form.q, z, m, d),
-                    k = operand_element(e, form, form.k, z, n, d);
-  e.line(fmt::format("score = th_fma_f32({}, {}, score);", q, k));
-  e.close();
-  const std::string logit = logit_element(e, form, z, m, n, "score");
-  e.open(fmt::format("if ({} > top)", logit));
-  e.line(fmt::format("const float share = TH_F32(exp)(top - {});", logit));
-  e.line("total *= share;");
-  each_column([&](Index w) { e.line(fmt::format("sums[{}] *= share;", e.text(w))); });
-  e.line(fmt::format("top = {};", logit));
-  e.close();
-  // Where every score so far is -Inf the difference would be NaN.
-  e.line(fmt::format("const float power = top == -TH_INF_F32 && {0} == top ? 0.0f : TH_F32(exp)({0} - top);",
-                     logit));
-  e.line("total += power;");
-  each_column([&](Index w) {
-    const std::string v = operand_element(e, form, form.v, z, n, w);
-    e.line(fmt::format("sums[{0}] = th_fma_f32(power, {1}, sums[{0}]);", e.text(w), v));
-  });
-  e.close();
-  const std::string share = form.nan_to_zero ? "total > 0.0f" : fmt::format("{} > 0", keys);
-  each_column([&](Index w) {
-    e.line(fmt::format("const float y = {} ? sums[{}] / total : 0.0f;", share, e.text(w)));
-    store_element(e, form, z, m, w, "y");
-  });
-  e.close();
-  draft.kernels.push_back(e.finish(
-      [form, threads](const Facts& f, artifact::Launch& launch) {
-        set_grid(launch, ceil_div(form.batches.source(f) * form.rows.source(f), threads), threads);
-      },
-      threads));
-}
 
 class Attention final : public DraftedFamily {
  public:
@@ -84,7 +30,9 @@ class Attention final : public DraftedFamily {
   Schedule default_schedule(const Workload& workload, const std::vector<Fact>& facts,
                             const DeviceSpec& device) const override {
     const AttentionForm form = find_attention(workload);
-    const Schedule mma = default_attention_mma(form, ir::bind(workload.graph, facts), device);
+    const Facts bound = ir::bind(workload.graph, facts);
+    // wgmma is chosen by search, which verifies and times it: as a tactic it has not run on a card yet.
+    const Schedule mma = default_attention_mma(form, bound, device);
     return refuse_attention_mma(workload, form, mma, device) ? row_schedule() : mma;
   }
 
@@ -92,7 +40,11 @@ class Attention final : public DraftedFamily {
                       const DeviceSpec& device) const override {
     ScheduleSpace space;
     const AttentionForm form = find_attention(workload);
-    const Schedule mma = default_attention_mma(form, ir::bind(workload.graph, facts), device);
+    const Facts bound = ir::bind(workload.graph, facts);
+    const Schedule wgmma = default_attention_wgmma(workload, form, bound, device);
+    if (!refuse_attention_wgmma(workload, form, wgmma, device))
+      space.tactics.push_back({"attention", "wgmma", attention_wgmma_parameters(device)});
+    const Schedule mma = default_attention_mma(form, bound, device);
     if (!refuse_attention_mma(workload, form, mma, device))
       space.tactics.push_back({"attention", "mma", attention_mma_parameters()});
     space.tactics.push_back({"attention", "row", {{"threads", {32, 64, 128}}}});
@@ -105,6 +57,8 @@ class Attention final : public DraftedFamily {
       return refuse_device(workload, device, schedule.get("threads"), 0);
     if (schedule.family == "attention" && schedule.tactic == "mma")
       return refuse_attention_mma(workload, find_attention(workload), schedule, device);
+    if (schedule.family == "attention" && schedule.tactic == "wgmma")
+      return refuse_attention_wgmma(workload, find_attention(workload), schedule, device);
     return fmt::format("attention has no tactic '{}'", schedule.tactic);
   }
 
@@ -113,10 +67,12 @@ class Attention final : public DraftedFamily {
   ProgramDraft make_draft(const Workload& workload, const Schedule& schedule, bool) const override {
     ProgramDraft draft(workload);
     const AttentionForm form = find_attention(workload);
-    if (schedule.tactic == "mma")
+    if (schedule.tactic == "wgmma")
+      emit_attention_wgmma(draft, form, schedule);
+    else if (schedule.tactic == "mma")
       emit_attention_mma(draft, form, schedule);
     else
-      emit_row(draft, form, schedule);
+      emit_attention_row(draft, form, schedule);
     return draft;
   }
 };

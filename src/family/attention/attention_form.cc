@@ -292,6 +292,10 @@ std::string logit_element(Emitter& e, const AttentionForm& form, Index z, Index 
   Coords at = batch_of(e, form, z);
   at.push_back(row);
   at.push_back(key);
+  // Where an extent is one, broadcasting operators read at zero, whatever the name of the coordinate.
+  const auto& shape = e.graph().value(form.scores).type.shape;
+  for (size_t a = 0; a < at.size(); ++a)
+    if (shape[a] == Dim(1)) at[a] = e.constant(0);
   const Index flat = e.index().linear(at, e.dims(form.scores));
   std::string product = score;
   for (const ValueId factor : form.factors)

@@ -1,9 +1,11 @@
 // Catches: rows that forget to rescale when a larger score comes, keys beyond the end that count, masks read
 // at the wrong place, rows without any score, views of q, k and v led to the wrong address, a number applied
-// twice or never. The tactic mma runs on a card; elsewhere its text is kept for the step cuda_texts.
+// twice or never. The tactics mma and wgmma run on a card; elsewhere their texts are kept for the step
+// cuda_texts.
 #include "family/attention/attention.h"
 
 #include "cross/heavy/schedules.h"
+#include "family/attention/attention_wgmma.h"
 
 namespace thrice::testing {
 namespace {
@@ -137,6 +139,126 @@ TEST(Attention, HalfPrecision) {
     b.output(b.op(Op::matmul, {weights, b.input(dtype, {Dim(2), Dim(50), Dim(32)})}));
     check_normal(b, family::attention_family(), {{}}, 3);
   }
+}
+
+// Heads of whole panels: the tactic wgmma on sm_90a. Whole and broken tiles of queries and keys, more tiles
+// than blocks, a later mask as a bias and as a choice, with and without a shift, a bias of its own, values by
+// view.
+struct Wide {
+  int64_t heads, rows, keys, depth, width;
+};
+ValueId wide_attention(Builder& b, const Wide& h, DType dtype, const std::function<ValueId(ValueId)>& between,
+                       bool replaces = false) {
+  const ValueId scores = scores_of(b, {Dim(h.heads), Dim(h.rows), Dim(h.keys), h.depth, h.width}, dtype);
+  const ValueId wide = b.op(Op::cast, {between(scores)}, {{"to", static_cast<int64_t>(DType::kF32)}});
+  ValueId shares = softmax(b, wide, 3);
+  if (replaces) shares = b.op(Op::where, {b.op(Op::is_nan, {shares}), b.scalar(0), shares});
+  const ValueId weights = b.op(Op::cast, {shares}, {{"to", static_cast<int64_t>(dtype)}});
+  return b.op(Op::matmul, {weights, b.input(dtype, {Dim(h.heads), Dim(h.keys), Dim(h.width)})});
+}
+
+TEST(Attention, WideHeadsOfHalfPrecision) {
+  const Wide whole{1, 64, 128, 64, 64}, broken{2, 37, 150, 64, 64}, wide{1, 70, 130, 128, 128};
+  for (const auto& [h, dtype] :
+       {std::pair{whole, DType::kF16}, {broken, DType::kBF16}, {wide, DType::kBF16}}) {
+    Builder b;
+    const auto scale = [&, dtype = dtype](ValueId s) { return b.op(Op::mul, {s, b.scalar(0.25, dtype)}); };
+    b.output(wide_attention(b, h, dtype, scale));
+    check_normal(b, family::attention_family(), {{}}, 2);
+  }
+}
+
+// One query and one head: coordinates are all zero.
+TEST(Attention, OfOneQuery) {
+  Builder b;
+  const ValueId scaled = b.op(Op::mul, {scores_of(b, {Dim(1), Dim(1), Dim(2), 64, 32}), b.scalar(0.25)});
+  b.output(b.op(Op::matmul, {softmax(b, scaled, 3), b.f32({Dim(1), Dim(2), Dim(32)})}));
+  check_normal(b, family::attention_family());
+}
+
+TEST(Attention, WideHeadsSeeNoLaterKeys) {
+  const DType dtype = DType::kBF16;
+  for (const int64_t shift : {0, 60, -3})
+    for (const Wide& h : {Wide{1, 200, 200, 64, 64}, Wide{1, 150, 290, 128, 128}}) {
+      Builder b;
+      const auto hide = [&](ValueId s) {
+        const ValueId key = b.op(Op::iota, {b.ints({1, h.keys})}, {{"axis", int64_t{1}}}),
+                      row = b.op(Op::iota, {b.ints({h.rows, 1})}, {{"axis", int64_t{0}}}),
+                      last = b.op(Op::add, {row, b.scalar(static_cast<double>(shift), DType::kI64)});
+        const ValueId seen = b.op(Op::less_equal, {key, shift == 0 ? row : last});
+        const ValueId hidden = b.scalar(-INFINITY, dtype);
+        if (shift == 60) return b.op(Op::where, {seen, s, hidden});
+        return b.op(Op::add, {s, b.op(Op::where, {seen, b.scalar(0, dtype), hidden})});
+      };
+      b.output(wide_attention(b, h, dtype, hide, shift < 0));
+      check_normal(b, family::attention_family(), {{}}, 2);
+      const ir::Workload w = b.workload();
+      const auto card = FamilyRunner::gpu_spec("sm_90a");
+      const auto& f = family::attention_family();
+      const auto facts = ir::bind(w.graph, ir::facts_at(w.graph, {}));
+      const auto schedule = family::default_attention_wgmma(w, family::find_attention(w), facts, card);
+      EXPECT_FALSE(f.illegal(w, schedule, card).has_value());
+      EXPECT_NE(f.emit(w, schedule, card).text.find("seen_whole"), std::string::npos);  // tiles are left out
+      keep_cuda_text("attention/wgmma by rule", f.emit(w, schedule, card).text);
+    }
+}
+
+TEST(Attention, RefusesWhatWgmmaCannotDo) {
+  const auto& f = family::attention_family();
+  const auto reason = [&](const Heads& h, DType dtype, std::vector<std::pair<std::string, int64_t>> changes,
+                          const char* architecture = "sm_90a") {
+    Builder b;
+    const ValueId weights = softmax(b, scores_of(b, h, dtype), 3);
+    b.output(b.op(Op::matmul, {weights, b.input(dtype, {h.heads, h.keys, Dim(h.width)})}));
+    artifact::Schedule s{"attention",
+                         "wgmma",
+                         {{"tile_m", 128}, {"tile_n", 128}, {"stages", 2}, {"turns", 1}, {"blocks", 132}}};
+    for (const auto& [name, value] : changes)
+      for (auto& held : s.values)
+        if (held.first == name) held.second = value;
+    return f.illegal(b.workload(), s, FamilyRunner::gpu_spec(architecture)).value_or("");
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  const Heads wide{Dim(2), Dim(100), Dim(100), 128, 128};
+  EXPECT_EQ(reason(wide, DType::kBF16, {}), "");
+  EXPECT_TRUE(has(reason(wide, DType::kBF16, {}, "sm_80"), "sm_90a"));
+  EXPECT_TRUE(has(reason(wide, DType::kF32, {}), "f16 and bf16"));
+  EXPECT_TRUE(has(reason({Dim(2), Dim(9), Dim(9), 96, 64}, DType::kF16, {}), "panels"));
+  EXPECT_TRUE(has(reason({Dim(2), Dim(9), Dim::symbol("n"), 64, 64}, DType::kF16, {}), "keys"));
+  EXPECT_TRUE(has(reason(wide, DType::kF16, {{"tile_n", 256}}), "registers"));
+  EXPECT_TRUE(has(reason(wide, DType::kF16, {{"tile_m", 64}}), "turns"));
+  EXPECT_TRUE(has(reason(wide, DType::kF16, {{"stages", 6}}), "shared memory"));
+}
+
+// A block stays for several tiles of queries, forwards and backwards.
+TEST(Attention, WideHeadsInMoreTilesThanBlocks) {
+  for (const bool causal : {false, true}) {
+    Builder b;
+    const ValueId row = b.op(Op::iota, {b.ints({130, 65})}, {{"axis", int64_t{0}}}),
+                  key = b.op(Op::iota, {b.ints({130, 65})}, {{"axis", int64_t{1}}});
+    b.output(wide_attention(b, {150, 130, 65, 64, 64}, DType::kBF16, [&](ValueId s) {
+      if (!causal) return s;
+      return b.op(Op::where, {b.op(Op::less_equal, {key, row}), s, b.scalar(-INFINITY, DType::kBF16)});
+    }));
+    check_normal(b, family::attention_family(), {{}}, 1);
+  }
+}
+
+TEST(Attention, WideHeadsWithBiasViewsAndRowsWithoutScores) {
+  const DType dtype = DType::kF16;
+  Builder b;
+  const Wide h{2, 100, 90, 64, 64};
+  const ValueId row = b.op(Op::iota, {b.ints({100, 90})}, {{"axis", int64_t{0}}}),
+                key = b.op(Op::iota, {b.ints({100, 90})}, {{"axis", int64_t{1}}});
+  const ValueId bias = b.input(dtype, {Dim(100), Dim(90)});
+  const ValueId y = wide_attention(b, h, dtype, [&](ValueId s) {
+    return b.op(Op::where,
+                {b.op(Op::less_equal, {key, row}), b.op(Op::add, {s, bias}), b.scalar(-INFINITY, dtype)});
+  });
+  b.output(b.op(Op::transpose, {y}, {{"perm", std::vector<int64_t>{1, 0, 2}}}));
+  check_normal(b, family::attention_family(), {{}}, 2);
 }
 
 TEST(Attention, IsNotWhatOnlyLooksLikeIt) {

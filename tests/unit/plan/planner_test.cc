@@ -6,6 +6,7 @@
 #include <thrice/status.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/rng.h"
 #include "plan/grouping.h"
@@ -74,6 +75,37 @@ TEST(Planner, AttentionIsOneRegionOnACard) {
   options.planner = "original";
   EXPECT_EQ(steps_of(make_plan(*graph, card, options).plan).size(), graph->nodes.size());
   for (const auto& step : steps_of(planned(*graph).plan)) EXPECT_NE(step.schedule.family, "attention");
+}
+
+// A mask of indices belongs to the region, unless somebody else reads it.
+TEST(Planner, AttentionTakesAMaskOfIndicesAlong) {
+  for (const bool shared : {false, true}) {
+    GraphMaker m;
+    const auto q = m.input({2, 80, 16}), k = m.input({2, 80, 16}), v = m.input({2, 80, 16});
+    const auto kt = m.add(Op::transpose, {k}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    const auto indices = [&](std::vector<int64_t> shape, int64_t axis) {
+      return m.add(Op::iota, {m.ints(std::move(shape))}, {{"axis", axis}});
+    };
+    const auto seen = m.add(Op::less_equal, {indices({1, 1, 80}, 2), indices({1, 80, 1}, 1)});
+    const auto mask = m.add(Op::where, {seen, m.constant(ir::Tensor::scalar(DType::kF32, 0)),
+                                        m.constant(ir::Tensor::scalar(DType::kF32, -INFINITY))});
+    const auto s = m.add(Op::add, {m.add(Op::matmul, {q, kt}), mask});
+    const auto reduce = [&](const char* kind, ir::ValueId x) {
+      return m.add(Op::reduce, {x}, {{"kind", std::string(kind)}, {"axes", std::vector<int64_t>{2}}});
+    };
+    const auto e = m.add(Op::exp, {m.add(Op::sub, {s, reduce("max", s)})});
+    m.output(m.add(Op::matmul, {m.add(Op::div, {e, reduce("sum", e)}), v}));
+    if (shared) m.output(m.add(Op::neg, {mask}));
+    const auto graph = test::with_origins(m);
+    target::DeviceSpec card;
+    card.api = target::Api::kCuda;
+    card.architecture = "sm_80";
+    card.optin_shared_bytes = 99 * 1024;
+    const auto steps = steps_of(make_plan(*graph, card, PlanOptions()).plan);
+    EXPECT_EQ(steps.size() == 1, !shared);
+    EXPECT_TRUE(std::any_of(steps.begin(), steps.end(),
+                            [](const auto& step) { return step.schedule.family == "attention"; }));
+  }
 }
 
 // A reshape in between is no reason to write a product to memory and read it again.

@@ -89,6 +89,42 @@ TEST(Transform, ZeroTimesNanStays) {
   EXPECT_TRUE(std::isnan(y[2][0]) && std::isnan(y[2][1]) && y[2][2] == 1);
 }
 
+// Masks of later keys, whatever they were made of, are computed from indices, for each reader anew; what only
+// looks like one stays.
+TEST(Transform, MasksOfLaterKeysAreComputed) {
+  for (const int64_t shift : {0, 3, -2}) {
+    Builder b;
+    const ValueId x = b.input({2, 67, 70}), y = b.input({2, 67, 70});
+    std::vector<double> bias, flags, broken, keys, rows;
+    for (int64_t m = 0; m < 67; ++m)
+      for (int64_t n = 0; n < 70; ++n) {
+        bias.push_back(n <= m + shift ? 0 : -INFINITY);
+        flags.push_back(n <= m + shift);
+      }
+    broken = bias;
+    broken[1000] = 1;
+    for (int64_t n = 0; n < 70; ++n) keys.push_back(static_cast<double>(n));
+    for (int64_t m = 0; m < 67; ++m) rows.push_back(static_cast<double>(m + shift));
+    const ValueId held = b.constant({1, 67, 70}, bias);
+    b.output(b.emit(Op::add, {x, held}));
+    b.output(b.emit(Op::add, {held, y}));
+    b.output(b.emit(Op::add, {x, b.constant({67, 70}, broken)}));
+    const ValueId seen = b.g.add_constant(Tensor::of(DType::kBool, {67, 70}, flags));
+    b.output(b.emit(Op::where, {seen, x, y}));
+    const ValueId less = b.emit(Op::less_equal, {b.g.add_constant(Tensor::of(DType::kI64, {1, 70}, keys)),
+                                                 b.g.add_constant(Tensor::of(DType::kI64, {67, 1}, rows))});
+    b.output(b.emit(Op::add, {y, b.emit(Op::where, {less, b.constant({}, {1}), b.constant({}, {-5})})}));
+    const Graph after = transformed(b.g);
+    EXPECT_EQ(count(after, Op::iota), 8);
+    EXPECT_EQ(count(after, Op::less_equal), 4);
+    std::vector<double> values(9380);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 37) - 11;
+    const Tensor in = Tensor::of(DType::kF32, {2, 67, 70}, values);
+    EXPECT_EQ(run(after, {in, in}), run(b.g, {in, in}));
+    EXPECT_EQ(count(transformed(after), Op::iota), 8);
+  }
+}
+
 TEST(Transform, MergesOnlyEqualAttributes) {
   Builder b;
   const ValueId x = b.input({2, 3});
