@@ -437,7 +437,7 @@ const float y = own_beta * (lane < 16 ? x[2 * i] : x[2 * i + 1]);
 }
 asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 __syncwarp();
-if (lane == 0) {
+if (lane < TH_ARRIVING_LANES) {
 th_arrive(shared + L::kBarriers + slot * 8);
 }
 }
@@ -574,7 +574,7 @@ if (token < end && job.out != nullptr) {
 th_products_done();
 th_keep(s, 64);
 __syncwarp();
-if (lane == 0) {
+if (lane < TH_ARRIVING_LANES) {
 th_arrive(shared + L::kBarriers + (L::kStages + slot) * 8);
 }
 }
@@ -597,8 +597,8 @@ const th_u32 shared = (th_shared_address(dynamic) + 1023u) & ~1023u;
 char* memory = dynamic + (shared - th_shared_address(dynamic));
 if (TH_THREAD == 0) {
 for (int i = 0; i < L::kStages; ++i) {
-th_barrier(shared + L::kBarriers + i * 8, 1);
-th_barrier(shared + L::kBarriers + (L::kStages + i) * 8, 4 * GROUPS);
+th_barrier(shared + L::kBarriers + i * 8, TH_ARRIVING_LANES);
+th_barrier(shared + L::kBarriers + (L::kStages + i) * 8, 4 * TH_ARRIVING_LANES * GROUPS);
 }
 }
 // Longest first: ranks of the sequences.

@@ -163,11 +163,11 @@ const int role = TH_THREAD / 128;
 if (TH_THREAD == 0) {
 for (int s = 0; s < $SLOTS_A; ++s) {
 th_barrier_init(full_a + 8 * s, 1);
-th_barrier_init(empty_a + 8 * s, 4 * $CONSUMERS);
+th_barrier_init(empty_a + 8 * s, 4 * TH_ARRIVING_LANES * $CONSUMERS);
 }
 for (int s = 0; s < $SLOTS_B; ++s) {
 th_barrier_init(full_b + 8 * s, 1);
-th_barrier_init(empty_b + 8 * s, 4 * $CONSUMERS);
+th_barrier_init(empty_b + 8 * s, 4 * TH_ARRIVING_LANES * $CONSUMERS);
 }
 asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -249,7 +249,7 @@ th_wgmma(sum, a_hi + 2 * kk, b_hi + 2 * kk, 1);
 asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;" ::: "memory");
 th_wgmma_done(sum);
 __syncwarp();  // the arrival of one lane stands for what all lanes have read, scales included
-if (lane == 0) {
+if (lane < TH_ARRIVING_LANES) {
 th_barrier_arrive(empty_b + 8 * b);
 if (slice + 1 == $SLICES) th_barrier_arrive(empty_a + 8 * a);
 }

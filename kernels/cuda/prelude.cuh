@@ -29,6 +29,11 @@ typedef unsigned long long th_u64;
 #define TH_HAS_CLUSTERS 0
 #define TH_CLUSTER(n)
 #endif
+// Lanes of a warp that arrive at an mbarrier for all of it, after __syncwarp. One is enough; with 32 racecheck of compute-sanitizer
+// can follow (src/worker/race_check.cc; bench/racecheck_probe.cu shows why).
+#ifndef TH_ARRIVING_LANES
+#define TH_ARRIVING_LANES 1
+#endif
 // A tensor map as an argument (artifact/tensor_map.h); where there is no copy engine nothing reads it.
 struct __align__(64) th_map {
   th_u64 words[16];

@@ -186,6 +186,17 @@ std::string find_race_checker(const target::DeviceSpec& device) {
   return found;
 }
 
+artifact::KernelSource for_race_checker(artifact::KernelSource source) {
+  const std::string usual = "#define TH_ARRIVING_LANES 1";  // in the prelude of every CUDA text
+  const size_t at = source.text.find(usual);
+  if (at == std::string::npos ||
+      source.text.find("TH_ARRIVING_LANES", at + usual.size()) == std::string::npos)
+    return source;
+  source.text = "#define TH_ARRIVING_LANES 32\n" + source.text;
+  source.key += "_lanes";
+  return source;
+}
+
 RaceChecker::RaceChecker(target::DeviceSpec device, RaceCheckOptions options)
     : device_(std::move(device)), options_(std::move(options)) {
   if (options_.tool.empty()) options_.tool = find_race_checker(device_);
@@ -260,6 +271,7 @@ std::vector<RaceVerdict> RaceChecker::check(const std::vector<ToLaunch>& all) co
     }
     ours.push_back(all[i]);
     places.push_back(i);
+    ours.back().job.source = for_race_checker(all[i].job.source);
   }
   if (is_cuda(device_) && ours.size() > 1 && run(ours).kind == RaceVerdict::kClean) return verdicts;
   for (size_t i = 0; i < ours.size(); ++i) verdicts[places[i]] = run({ours[i]});

@@ -28,6 +28,11 @@ struct RaceCheckOptions {
 // what to install.
 std::string find_race_checker(const target::DeviceSpec& device);
 
+// The text that is checked in place of a kernel's own: racecheck does not follow a lane that arrives at an
+// mbarrier for its warp (bench/racecheck_probe.cu), so there every lane does; nothing else differs. The same
+// text where no lane does.
+artifact::KernelSource for_race_checker(artifact::KernelSource source);
+
 class RaceChecker {
  public:
   // Throws kNotFound where there is no tool.

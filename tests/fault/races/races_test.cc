@@ -260,5 +260,17 @@ TEST_F(Oclgrind, ARacyWinnerGivesWayAndIsNotTakenAgain) {
   }
 }
 
+// Otherwise racecheck refuses right kernels, whose lane 0 arrives for its warp.
+TEST(RaceText, EveryLaneArrivesWhereOneDoes) {
+  const std::string prelude = "#ifndef TH_ARRIVING_LANES\n#define TH_ARRIVING_LANES 1\n#endif\n";
+  const artifact::KernelSource plain{.text = prelude + "k", .kernels = {"k"}, .key = "a"};
+  EXPECT_EQ(for_race_checker(plain).text, plain.text);
+  EXPECT_EQ(for_race_checker(plain).key, "a");
+  const artifact::KernelSource arrives{
+      .text = prelude + "if (lane < TH_ARRIVING_LANES) arrive();", .kernels = {"k"}, .key = "a"};
+  EXPECT_EQ(for_race_checker(arrives).text.find("#define TH_ARRIVING_LANES 32\n"), 0u);
+  EXPECT_NE(for_race_checker(arrives).key, "a");
+}
+
 }  // namespace
 }  // namespace thrice::worker
