@@ -24,6 +24,11 @@ int64_t merge_common(ir::Graph& graph);
 // knows. Returns shapes rewritten.
 int64_t read_shapes_of_inputs(ir::Graph& graph);
 
+// A product of a constant matrix that is transposed before (a model that multiplies with its embedding's
+// table) reads the matrix itself the other way round: nothing is turned in a run, and kernels see weights.
+// Small ones were folded. Returns operands changed.
+int64_t turn_weights(ir::Graph& graph);
+
 // Three and more products of one operand with constant weights (queries, keys and values of attention), each
 // with a constant vector added to it or each without: one product, and slices of its result. Returns products
 // joined.

@@ -25,6 +25,7 @@ constexpr Pass kPasses[] = {
     {"bypass", [](ir::Graph& g, const TransformOptions&) { return bypass_identities(g); }},
     {"views", [](ir::Graph& g, const TransformOptions&) { return merge_views(g); }},
     {"shapes", [](ir::Graph& g, const TransformOptions&) { return read_shapes_of_inputs(g); }},
+    {"turn", [](ir::Graph& g, const TransformOptions&) { return turn_weights(g); }},
     {"common", [](ir::Graph& g, const TransformOptions&) { return merge_common(g); }},
     {"dead", [](ir::Graph& g, const TransformOptions&) { return remove_dead(g); }},
     {"join", [](ir::Graph& g, const TransformOptions&) { return join_products(g); }},
@@ -64,7 +65,7 @@ void transform_one(ir::Graph& graph, const TransformOptions& options, std::vecto
 std::vector<PassReport> run_transforms(ir::Graph& graph, const TransformOptions& options) {
   std::vector<PassReport> reports;
   for (const char* name :
-       {"fold", "bypass", "views", "shapes", "common", "join", "conv_scale", "dead", "masks"})
+       {"fold", "bypass", "views", "shapes", "turn", "common", "join", "conv_scale", "dead", "masks"})
     reports.push_back({name, 0});
   const size_t before = graph.nodes.size();
   transform_one(graph, options, reports);

@@ -45,7 +45,8 @@ inline void expect_sound_memory(const ir::Graph& graph, const artifact::Plan& pl
     EXPECT_GE(segment.arena_bytes, segment.lower_bound);
     EXPECT_LE(static_cast<double>(segment.arena_bytes), 1.15 * static_cast<double>(segment.lower_bound));
   }
-  EXPECT_LE(static_cast<double>(memory.use.held), 1.25 * static_cast<double>(memory.use.weights) + 4096);
+  // The most is GPT-2's: its table of tokens is looked up too, so that its packed copy stands beside it.
+  EXPECT_LE(static_cast<double>(memory.use.held), 1.35 * static_cast<double>(memory.use.weights) + 4096);
 }
 
 }  // namespace thrice::test

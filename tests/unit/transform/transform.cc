@@ -287,5 +287,27 @@ TEST(Transform, ProductsOfOneOperandAreJoined) {
   }
 }
 
+// A table that is looked up and multiplied with: too large to fold, it is read the other way round.
+TEST(Transform, TransposedWeightsAreReadAsTheyLie) {
+  Builder b;
+  const ValueId x = b.input({Dim::symbol("n"), Dim(3)}), w = b.constant({2, 3}, {1, 2, 3, 4, 5, 6});
+  const ir::Attributes turned{{"perm", std::vector<int64_t>{1, 0}}};
+  const ValueId y = b.emit(Op::matmul, {x, b.emit(Op::transpose, {w}, turned)});
+  b.output(y);
+  // Turned twice is not turned; what is no constant stays.
+  b.output(b.emit(Op::matmul, {y, b.emit(Op::transpose, {w}, turned)}, {{"trans_b", int64_t{1}}}));
+  b.output(b.emit(Op::matmul, {b.emit(Op::transpose, {x}, turned), x}));
+  Graph after = b.g;
+  TransformOptions options;
+  options.max_folded_bytes = 0;
+  run_transforms(after, options);
+  EXPECT_EQ(std::count_if(after.nodes.begin(), after.nodes.end(),
+                          [](const ir::Node& n) { return n.op == Op::transpose; }),
+            1);
+  const Tensor input =
+      Tensor::of(DType::kF32, std::vector<int64_t>{2, 3}, std::vector<double>{.1, .2, .3, -.4, .5, .6});
+  EXPECT_EQ(run(after, {input}), run(b.g, {input}));
+}
+
 }  // namespace
 }  // namespace thrice::transform
