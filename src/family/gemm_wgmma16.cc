@@ -187,8 +187,8 @@ double expected_clocks(const GemmSize& size, const Tiles& t, int64_t units) {
   const int64_t tiles =
       ceil_div(size.rows, t.bm * t.cluster) * t.together() * ceil_div(size.cols, t.bn) * size.batches;
   const int64_t waves = ceil_div(tiles, units);
-  const double bytes = static_cast<double>(
-                   (std::min(size.rows, t.bm) + std::min(size.cols, t.bn) / t.cluster) * 128),
+  const int64_t columns = std::min(size.cols, t.bn) / t.cluster;  // that a block brings
+  const double bytes = static_cast<double>((std::min(size.rows, t.bm) + columns) * 128),
                rate =
                    std::min(size.depth % 64 == 0 ? 64.0 : 28.0, static_cast<double>(t.slots) * bytes / 2200),
                multiplied = static_cast<double>(t.bm * t.bn * kStep) / 2048 * (t.bm > 64 ? 1 : 1.3) *
