@@ -269,8 +269,9 @@ void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job&
   }
   if (timed.median_us < job.least_us) {
     m.warm_us = m.cold_us = -1;
-    m.message = fmt::format("{}: {:.3g} us is less than the device's peaks allow ({:.3g} us, {})",
-                            kMeasuringError, timed.median_us, job.least_us, job.peaks_source);
+    m.message =
+        fmt::format("measuring error: {:.3g} us is less than the device's peaks allow ({:.3g} us, {})",
+                    timed.median_us, job.least_us, job.peaks_source);
     return;
   }
   m.time_us = timed.median_us;

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "artifact/measurement.h"
@@ -33,9 +32,6 @@ struct TrialOptions {
 struct TrialCost {
   double build = 0, check = 0, timing = 0, after = 0, other_extents = 0;
 };
-
-// How the message of a trial begins that was faster than the device's peaks allow.
-constexpr std::string_view kMeasuringError = "measuring error";
 
 struct TrialResult {
   artifact::Measurement measurement;

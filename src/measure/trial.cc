@@ -10,19 +10,21 @@ namespace {
 
 // The least time that the device's peaks allow, in us; 0 where they are unknown. A set of buffers that fits
 // into the L2 cache may be as fast as that: a multiprocessor takes at most 64 bytes a clock from it (128 are
-// granted). A probe is a lower bound of the peak, so that only what is far beyond it is refused.
+// granted).
 double speed_of_light_us(const target::DeviceSpec& spec, const family::Work& work) {
-  constexpr double kDatasheetSlack = 1.02, kProbeSlack = 4;
-  const double slack = spec.peaks_source == "probe" ? kProbeSlack : kDatasheetSlack;
+  // A probe is a lower bound of the peak, and a busy machine spoils it: what beats it refutes the probe.
+  if (spec.peaks_source == "probe") return 0;
+  constexpr double kSlack = 1.02;  // of a datasheet
   const bool is_cuda = spec.api == target::Api::kCuda;
   // Tensor cores do at most 16 times the multiply-adds of float32 units (16-bit operands, sm_90).
   const double arithmetic = is_cuda ? 16 : 1;
   double floor = 0;
   if (spec.bandwidth_gbs > 0 && work.bytes > static_cast<double>(spec.l2_bytes))
-    floor = work.bytes / (slack * spec.bandwidth_gbs * 1e3);
+    floor = work.bytes / (kSlack * spec.bandwidth_gbs * 1e3);
   else if (is_cuda && spec.f32_gflops > 0)  // 128 bytes a clock for 128 units with two operations a clock
-    floor = work.bytes / (slack * spec.f32_gflops / 2 * 1e3);
-  if (spec.f32_gflops > 0) floor = std::max(floor, work.flops / (slack * arithmetic * spec.f32_gflops * 1e3));
+    floor = work.bytes / (kSlack * spec.f32_gflops / 2 * 1e3);
+  if (spec.f32_gflops > 0)
+    floor = std::max(floor, work.flops / (kSlack * arithmetic * spec.f32_gflops * 1e3));
   return floor;
 }
 
@@ -64,19 +66,9 @@ TrialResult TrialRunner::run(const ir::Workload& workload, const family::Family&
     set_failure(result, error);
     return result;
   }
-  const family::Work work = family::count_work(workload, oracle.facts());
-  job.least_us = speed_of_light_us(peaks_, work);
+  job.least_us = speed_of_light_us(peaks_, family::count_work(workload, oracle.facts()));
   job.peaks_source = peaks_.peaks_source;
   job.options = options;
-  result = place_->run(workload, oracle, job);
-  // Whatever kept the machine busy while it was probed made its peaks too low: what seems to beat them has
-  // them probed once more, and the higher ones count.
-  if (peaks_.peaks_source != "probe" || result.measurement.message.rfind(kMeasuringError, 0) != 0)
-    return result;
-  const target::DeviceSpec again = place_->probe();
-  peaks_.bandwidth_gbs = std::max(peaks_.bandwidth_gbs, again.bandwidth_gbs);
-  peaks_.f32_gflops = std::max(peaks_.f32_gflops, again.f32_gflops);
-  job.least_us = speed_of_light_us(peaks_, work);
   return place_->run(workload, oracle, job);
 }
 

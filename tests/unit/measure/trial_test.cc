@@ -128,7 +128,7 @@ TEST_F(Trial, BothStatesOfTheCachesAreTimedAndJudged) {
 }
 
 // A busy machine's probe must not refuse what is right.
-TEST_F(Trial, WhatBeatsAProbeHasItMadeAgain) {
+TEST_F(Trial, AProbeRefusesNothing) {
   target::DeviceSpec peaks = device->spec();
   peaks.l2_bytes = 1;
   peaks.bandwidth_gbs = 1e-3;
