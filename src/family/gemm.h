@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "family/heavy.h"
 
@@ -111,6 +112,11 @@ void set_tile_grid(artifact::Launch& launch, const Gemm& gemm, const Facts& fact
                    int64_t split, int64_t threads);
 // ceil(extent / tile) as text: a literal where the extent is one, else an integer argument called `name`.
 std::string tile_count(Emitter& e, const std::string& name, const Extent& extent, int64_t tile);
+
+// Conditions as text, "" = always true. All of them; and "variable < extent", `text` being the extent, ""
+// where whole tiles never reach beyond it.
+std::string all_of(const std::vector<std::string>& conditions);
+std::string below(const Extent& extent, const std::string& text, const std::string& variable, int64_t tile);
 
 // "float8" and the like; lanes 1 is the scalar.
 std::string vector_type(DType dtype, int64_t lanes);

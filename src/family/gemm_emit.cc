@@ -322,6 +322,18 @@ std::string tile_count(Emitter& e, const std::string& name, const Extent& extent
       e.index().extent(name, [s = extent.source, tile](const Facts& f) { return ceil_div(s(f), tile); }));
 }
 
+std::string all_of(const std::vector<std::string>& conditions) {
+  std::string all;
+  for (const std::string& c : conditions)
+    if (!c.empty()) all += (all.empty() ? "" : " && ") + c;
+  return all;
+}
+
+std::string below(const Extent& extent, const std::string& text, const std::string& variable, int64_t tile) {
+  if (extent.dim.is_const() && extent.dim.value() % tile == 0) return "";
+  return fmt::format("{} < {}", variable, text);
+}
+
 std::string vector_type(DType dtype, int64_t lanes) {
   return lanes == 1 ? compute_type(dtype) : fmt::format("{}{}", compute_type(dtype), lanes);
 }

@@ -18,17 +18,6 @@ namespace {
 // after so much of the depth.
 constexpr int64_t kJoinDepth = 256;
 
-std::string both(const std::string& a, const std::string& b) {
-  if (a.empty() || b.empty()) return a.empty() ? b : a;
-  return a + " && " + b;
-}
-
-// "variable < extent"; "" where tiles never reach beyond it.
-std::string below(const Extent& extent, const std::string& text, const std::string& variable, int64_t tile) {
-  if (extent.dim.is_const() && extent.dim.value() % tile == 0) return "";
-  return fmt::format("{} < {}", variable, text);
-}
-
 KernelDraft emit_multiply(ProgramDraft& draft, const std::string& symbol, const Gemm& g,
                           const MmaTiles& tiles) {
   Emitter e(draft, symbol);
@@ -66,10 +55,10 @@ KernelDraft emit_multiply(ProgramDraft& draft, const std::string& symbol, const 
   const auto load = [&](char name, const TileLoads& loads, const std::string& in_line,
                         const std::function<GemmPlace()>& place,
                         const std::function<std::string()>& element) {
-    const std::string inside = both(in_line, whole_steps ? "" : fmt::format("{} < {}", e.text(k), depth));
+    const std::string inside = all_of({in_line, whole_steps ? "" : fmt::format("{} < {}", e.text(k), depth)});
     if (loads.async) {
       const GemmPlace from = place();
-      const std::string when = both(inside, from.inside);
+      const std::string when = all_of({inside, from.inside});
       e.line(fmt::format("th_copy{}(next_{} + {}, {}, {});", loads.width * tiles.element_bytes, name,
                          loads.at(threads), from.address, when.empty() ? "true" : when));
       return;

@@ -131,11 +131,7 @@ Refusal refuse_gemm_mma(const Workload& workload, const Gemm& g, const Schedule&
   const int64_t limit = std::min<int64_t>(255, device.registers_per_block / threads);
   if (registers > limit)
     return fmt::format("about {} registers a thread; {} threads a block leave {}", registers, threads, limit);
-  const int64_t shared = std::max(device.max_shared_bytes, device.optin_shared_bytes);
-  if (t.shared_bytes() > shared)
-    return fmt::format("{} bytes of shared memory a block; {} allows {}", t.shared_bytes(), device.name,
-                       shared);
-  return refuse_device(workload, device, threads, 0);
+  return refuse_at_launch(workload, device, threads, t.shared_bytes());
 }
 
 }  // namespace thrice::family

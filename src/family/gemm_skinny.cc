@@ -39,19 +39,6 @@ bool reads_lines(const Gemm& g, const SkinnyTiles& t) {
   return g.a_place && !g.a_rows_follow && (t.line() == 8 ? g.a_in_eights : g.a_in_fours);
 }
 
-std::string joined(const std::vector<std::string>& conditions) {
-  std::string all;
-  for (const std::string& c : conditions)
-    if (!c.empty()) all += (all.empty() ? "" : " && ") + c;
-  return all;
-}
-
-// "variable < extent"; "" where whole tiles never reach beyond it.
-std::string below(const Extent& extent, const std::string& text, const std::string& variable, int64_t tile) {
-  return extent.dim.is_const() && extent.dim.value() % tile == 0 ? ""
-                                                                 : fmt::format("{} < {}", variable, text);
-}
-
 KernelDraft emit_kernel(ProgramDraft& draft, const std::string& symbol, const Gemm& g, const SkinnyTiles& t) {
   Emitter e(draft, symbol);
   const Index z = batch_index(e, g);
@@ -82,7 +69,7 @@ KernelDraft emit_kernel(ProgramDraft& draft, const std::string& symbol, const Ge
   text.hole("load_b", [&] {
     const GemmPlace from = g.b_place(e, z, k, n);
     e.open(fmt::format("if ({})",
-                       joined({"step < end", in_depth, below(g.cols, cols, "n", t.bn), from.inside})));
+                       all_of({"step < end", in_depth, below(g.cols, cols, "n", t.bn), from.inside})));
     e.line(fmt::format("held_b[s][i] = th_stream({});", from.address));
     e.close();
   });
@@ -90,7 +77,7 @@ KernelDraft emit_kernel(ProgramDraft& draft, const std::string& symbol, const Ge
     const std::string in_rows = below(g.rows, rows, "m", t.bm);
     if (reads_lines(g, t)) {
       const GemmPlace from = g.a_place(e, z, m, k);
-      e.open(fmt::format("if ({})", joined({"step < end", in_depth, in_rows, from.inside})));
+      e.open(fmt::format("if ({})", all_of({"step < end", in_depth, in_rows, from.inside})));
       if (t.line() * (t.is_16 ? 2 : 4) == 16) {
         e.line(fmt::format("held_a[s][i][half] = th_reused({});", from.address));
       } else {
@@ -100,7 +87,7 @@ KernelDraft emit_kernel(ProgramDraft& draft, const std::string& symbol, const Ge
       e.close();
       return;
     }
-    e.open(fmt::format("if ({})", joined({"step < end", in_rows})));
+    e.open(fmt::format("if ({})", all_of({"step < end", in_rows})));
     e.line("float line[4] = {0.0f, 0.0f, 0.0f, 0.0f};");
     e.open("TH_UNROLL for (int c = 0; c < 4; ++c)");
     e.line("const int own_k = k + c;");
@@ -215,11 +202,7 @@ Refusal refuse_gemm_skinny(const Workload& workload, const Gemm& g, const Schedu
   const int64_t limit = std::min<int64_t>(255, device.registers_per_block / threads);
   if (registers > limit)
     return fmt::format("about {} registers a thread; {} threads a block leave {}", registers, threads, limit);
-  const int64_t shared = std::max(device.max_shared_bytes, device.optin_shared_bytes);
-  if (t.shared_bytes() > shared)
-    return fmt::format("{} bytes of shared memory a block; {} allows {}", t.shared_bytes(), device.name,
-                       shared);
-  return refuse_device(workload, device, threads, 0);
+  return refuse_at_launch(workload, device, threads, t.shared_bytes());
 }
 
 }  // namespace thrice::family

@@ -310,11 +310,7 @@ Refusal refuse_gemm_wgmma(const Workload& workload, const Gemm& g, const Schedul
   if (t.slots_b() < 2 * t.slices())
     return fmt::format("{} slots of A leave {} for B; a step takes {}, and one must be on its way", t.slots_a,
                        t.slots_b(), t.slices());
-  const int64_t shared = std::max(device.max_shared_bytes, device.optin_shared_bytes);
-  if (t.shared_bytes() > shared)
-    return fmt::format("{} bytes of shared memory a block; {} allows {}", t.shared_bytes(), device.name,
-                       shared);
-  return refuse_device(workload, device, t.threads(), 0);
+  return refuse_at_launch(workload, device, t.threads(), t.shared_bytes());
 }
 
 }  // namespace thrice::family

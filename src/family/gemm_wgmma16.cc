@@ -360,11 +360,7 @@ Refusal refuse_gemm_wgmma16(const Workload& workload, const Gemm& g, const Sched
   if (t.split > 1 && (t.cluster > 1 || t.blocks > 0))
     return "blocks that share the depth of a tile neither share columns nor stay for other tiles";
   if (t.slots < 2 || t.blocks < 0) return "too few stages or blocks";
-  const int64_t shared = std::max(device.max_shared_bytes, device.optin_shared_bytes);
-  if (t.shared_bytes() > shared)
-    return fmt::format("{} bytes of shared memory a block; {} allows {}", t.shared_bytes(), device.name,
-                       shared);
-  return refuse_device(workload, device, t.threads(), 0);
+  return refuse_at_launch(workload, device, t.threads(), t.shared_bytes());
 }
 
 }  // namespace thrice::family

@@ -214,4 +214,12 @@ Refusal refuse_device(const Workload& workload, const DeviceSpec& device, int64_
   return std::nullopt;
 }
 
+Refusal refuse_at_launch(const Workload& workload, const DeviceSpec& device, int64_t threads,
+                         int64_t shared_bytes) {
+  const int64_t most = std::max(device.max_shared_bytes, device.optin_shared_bytes);
+  if (shared_bytes > most)
+    return fmt::format("{} bytes of shared memory a block; {} allows {}", shared_bytes, device.name, most);
+  return refuse_device(workload, device, threads, 0);
+}
+
 }  // namespace thrice::family

@@ -82,5 +82,8 @@ void set_grid(artifact::Launch& launch, int64_t blocks, int64_t threads);
 Refusal refuse_dtypes(const Workload& workload);
 Refusal refuse_device(const Workload& workload, const DeviceSpec& device, int64_t threads,
                       int64_t shared_bytes);
+// As refuse_device, for shared memory that a launch asks for: as much as the device lends on request.
+Refusal refuse_at_launch(const Workload& workload, const DeviceSpec& device, int64_t threads,
+                         int64_t shared_bytes);
 
 }  // namespace thrice::family

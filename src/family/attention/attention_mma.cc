@@ -170,11 +170,7 @@ Refusal refuse_attention_mma(const Workload& workload, const AttentionForm& form
   // Sums, powers in two parts, one group of sums on its way, addresses.
   const int64_t registers = t.v.along / 2 + t.bn + 32 + 64;
   if (registers > 255) return fmt::format("about {} registers a thread of 255", registers);
-  const int64_t shared = std::max(device.max_shared_bytes, device.optin_shared_bytes);
-  if (t.shared_bytes() > shared)
-    return fmt::format("{} bytes of shared memory a block; {} allows {}", t.shared_bytes(), device.name,
-                       shared);
-  return refuse_device(workload, device, t.threads(), 0);
+  return refuse_at_launch(workload, device, t.threads(), t.shared_bytes());
 }
 
 }  // namespace thrice::family

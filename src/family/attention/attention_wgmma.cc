@@ -371,11 +371,7 @@ Refusal refuse_attention_wgmma(const Workload& workload, const AttentionForm& fo
     return "results fit neither beside the rings nor into the room of q";
   if (t.registers() > t.registers_left())
     return fmt::format("about {} registers a thread of {}", t.registers(), t.registers_left());
-  const int64_t shared = std::max(device.max_shared_bytes, device.optin_shared_bytes);
-  if (t.shared_bytes() > shared)
-    return fmt::format("{} bytes of shared memory a block; {} allows {}", t.shared_bytes(), device.name,
-                       shared);
-  return refuse_device(workload, device, t.threads(), 0);
+  return refuse_at_launch(workload, device, t.threads(), t.shared_bytes());
 }
 
 }  // namespace thrice::family
