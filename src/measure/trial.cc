@@ -12,7 +12,7 @@ namespace {
 // into the L2 cache may be as fast as that: a multiprocessor takes at most 64 bytes a clock from it (128 are
 // granted).
 double speed_of_light_us(const target::DeviceSpec& spec, const family::Work& work) {
-  // A probe is a lower bound of the peak, and a busy machine spoils it: what beats it refutes the probe.
+  // A probe is a lower bound of the peak, on CPUs a loose one: what beats it refutes the probe.
   if (spec.peaks_source == "probe") return 0;
   constexpr double kSlack = 1.02;  // of a datasheet
   const bool is_cuda = spec.api == target::Api::kCuda;
