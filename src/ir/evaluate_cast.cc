@@ -10,9 +10,7 @@
 #include "ir/evaluate_groups.h"
 
 namespace thrice::ir {
-namespace {
 
-// Smallest and largest value of an integer type, as doubles that convert back without overflow.
 int64_t clamp_to(DType dtype, double v) {
   if (dtype == DType::kBool) return v != 0;  // NaN is not zero
   if (std::isnan(v)) return 0;
@@ -30,6 +28,8 @@ int64_t clamp_to(DType dtype, double v) {
     return bits == 64 ? -1 : (int64_t{1} << bits) - 1;  // -1: all ones, the largest u64
   return static_cast<int64_t>(static_cast<uint64_t>(t));
 }
+
+namespace {
 
 double parse_number(const Node& node, const std::string& text) {
   char* end = nullptr;

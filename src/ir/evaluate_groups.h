@@ -34,6 +34,8 @@ bool has_operand(const Operands& operands, size_t i);
 const std::vector<int64_t>& ints_of(const Node& node, const Operands& operands, size_t i);
 // Attribute that may be absent.
 std::vector<int64_t> ints_or(const Node& node, const std::string& key, std::vector<int64_t> otherwise);
+// The integer that lies nearest to v, cut towards zero, in the range of an integer type; NaN: 0.
+int64_t clamp_to(DType dtype, double v);
 // kInvalidModel "OPERATOR: reason".
 [[noreturn]] void bad_node(const Node& node, const std::string& reason);
 

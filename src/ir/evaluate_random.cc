@@ -14,7 +14,7 @@ void store(Array& out, size_t i, double v) {
   if (lives_in_f(out.dtype))
     out.f[i] = round_to(out.dtype, v);
   else
-    out.i[i] = wrap_to(out.dtype, static_cast<int64_t>(v));
+    out.i[i] = wrap_to(out.dtype, clamp_to(DType::kI64, v));
 }
 
 // Class numbers drawn from softmax(x) of each row.

@@ -156,8 +156,9 @@ std::vector<Axis> axes_of(const Node& node, const Array& x, const Operands& oper
     a.listed = true;
     const auto in = static_cast<double>(a.in);
     a.scale = sized ? static_cast<double>(operands[3]->i[k]) / in : (*scales)[k];
+    if (!(a.scale >= 0) || !(a.scale * in < 1e15))
+      bad_node(node, "a scale is negative, absurdly large or not a number");
     a.out = sized ? operands[3]->i[k] : static_cast<int64_t>(std::floor(a.scale * in));
-    if (!(a.scale >= 0) || !(a.scale * in < 1e15)) bad_node(node, "a scale is negative or not a number");
     chosen = k == 0                      ? a.scale
              : o.policy == "not_smaller" ? std::max(chosen, a.scale)
                                          : std::min(chosen, a.scale);
@@ -170,6 +171,7 @@ std::vector<Axis> axes_of(const Node& node, const Array& x, const Operands& oper
     for (Axis& a : axes)
       if (a.listed) {
         a.scale = chosen;
+        if (!(chosen * static_cast<double>(a.in) < 1e15)) bad_node(node, "sizes make an absurdly large axis");
         a.out = static_cast<int64_t>(chosen * static_cast<double>(a.in) + 0.5);
       }
   return axes;
@@ -217,7 +219,7 @@ Results evaluate_resize(const Node& node, const Operands& operands) {
   if (lives_in_f(x.dtype))
     out->f = std::move(data);
   else
-    for (size_t i = 0; i < data.size(); ++i) out->i[i] = wrap_to(x.dtype, static_cast<int64_t>(data[i]));
+    for (size_t i = 0; i < data.size(); ++i) out->i[i] = wrap_to(x.dtype, clamp_to(DType::kI64, data[i]));
   return {out};
 }
 

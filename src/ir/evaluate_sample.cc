@@ -154,6 +154,8 @@ Corner corner_at(double y, double x, int64_t height, int64_t width) {
           {hy * hx, hy * lx, ly * hx, ly * lx}};
 }
 
+constexpr int64_t kMostPoints = 1 << 22;  // that one element may take: a region of 2048 by 2048 pixels
+
 ArrayPtr roi_align(const Node& node, const Array& x, const Array& rois, const Array& batches) {
   if (x.shape.size() != 4 || rois.shape.size() != 2 || rois.shape[1] != 4 ||
       batches.size() != rois.shape[0] || !lives_in_f(x.dtype) || !lives_in_f(rois.dtype))
@@ -182,6 +184,8 @@ ArrayPtr roi_align(const Node& node, const Array& x, const Array& rois, const Ar
       bad_node(node, "a region is not finite or absurdly large");
     const int64_t gh = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bin_h));
     const int64_t gw = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bin_w));
+    if (gh > kMostPoints || gw > kMostPoints || gh * gw > kMostPoints)
+      bad_node(node, "a region takes absurdly many points for one element");
     const double count = static_cast<double>(std::max<int64_t>(gh * gw, 1));
     for (int64_t ph = 0; ph < height; ++ph)
       for (int64_t pw = 0; pw < width; ++pw) {

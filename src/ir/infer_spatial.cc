@@ -106,12 +106,17 @@ std::vector<Fact> pool(const InferContext& c) {
   return {fact(c.dtype(0), shape), fact(DType::kI64, shape)};
 }
 
+// An extent from a scale of the file: no larger than doubles count one by one.
+Dim whole_extent(const InferContext& c, double extent) {
+  c.require(extent >= 0 && extent <= 0x1p53, "a scale makes an extent that is no number of elements");
+  return static_cast<int64_t>(extent);
+}
+
 // floor(extent * scale). Symbolic extents: where the scale is a whole number or a whole number over a power
 // of two, which float products get exactly; other scales depend on rounding and are resolved when bound.
-std::optional<Dim> scaled(const Dim& extent, double scale) {
+std::optional<Dim> scaled(const InferContext& c, const Dim& extent, double scale) {
   if (extent.is_const())
-    return Dim(
-        static_cast<int64_t>(std::floor(static_cast<float>(extent.value()) * static_cast<float>(scale))));
+    return whole_extent(c, std::floor(static_cast<float>(extent.value()) * static_cast<float>(scale)));
   for (int64_t denominator = 1; denominator <= 64; denominator *= 2) {
     const double numerator = scale * static_cast<double>(denominator);
     if (numerator == std::floor(numerator) && numerator >= 0 && numerator < 1e6)
@@ -122,8 +127,8 @@ std::optional<Dim> scaled(const Dim& extent, double scale) {
 
 // Sizes under keep_aspect_ratio_policy: one scale for all axes, the smallest or the largest that the sizes
 // ask for.
-std::optional<std::vector<Dim>> keep_aspect(const std::string& policy, const std::vector<Dim>& extents,
-                                            const std::vector<Dim>& sizes) {
+std::optional<std::vector<Dim>> keep_aspect(const InferContext& c, const std::string& policy,
+                                            const std::vector<Dim>& extents, const std::vector<Dim>& sizes) {
   if (!is_static(extents) || !is_static(sizes)) return std::nullopt;
   double scale = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -132,7 +137,7 @@ std::optional<std::vector<Dim>> keep_aspect(const std::string& policy, const std
   }
   std::vector<Dim> result;
   for (const Dim& d : extents)
-    result.emplace_back(static_cast<int64_t>(std::floor(scale * static_cast<double>(d.value()) + 0.5)));
+    result.push_back(whole_extent(c, std::floor(scale * static_cast<double>(d.value()) + 0.5)));
   return result;
 }
 
@@ -155,7 +160,7 @@ Fact resize(const InferContext& c) {
       c.fail(fmt::format("sizes has {} entries for {} axes", c.shape_operand_length(3), axes.size()));
     auto sizes = c.known(3);
     const std::string policy = c.node.string_attr("keep_aspect_ratio_policy", "stretch");
-    if (sizes && policy != "stretch") sizes = keep_aspect(policy, extents, *sizes);
+    if (sizes && policy != "stretch") sizes = keep_aspect(c, policy, extents, *sizes);
     if (sizes)
       for (size_t i = 0; i < axes.size(); ++i) found[i] = (*sizes)[i];
   } else if (const auto scales = c.numbers(2)) {
@@ -163,7 +168,7 @@ Fact resize(const InferContext& c) {
       c.fail(fmt::format("scales has {} entries for {} axes", scales->size(), axes.size()));
     for (size_t i = 0; i < axes.size(); ++i) {
       c.require((*scales)[i] > 0, "a scale is not positive");
-      found[i] = scaled(extents[i], (*scales)[i]);
+      found[i] = scaled(c, extents[i], (*scales)[i]);
     }
   } else {
     c.require(c.has(2), "has neither scales nor sizes");

@@ -278,6 +278,10 @@ TEST(Infer, Resize) {
   EXPECT_EQ(resized({1, 1, 10, 20}, Tensor(), Tensor::ints({5, 5}),
                     {{"axes", Ints{2, 3}}, {"keep_aspect_ratio_policy", std::string("not_larger")}}),
             "[1, 1, 3, 5]");
+  EXPECT_THROW(resized({1, 1, 10}, floats({1, 1, 1e31}), Tensor(), {}), Error);  // no int64
+  EXPECT_THROW(resized({1, 0, 10}, Tensor(), Tensor::ints({5, 5}),
+                       {{"axes", Ints{1, 2}}, {"keep_aspect_ratio_policy", std::string("not_smaller")}}),
+               Error);
 }
 
 TEST(Infer, DataDependentExtentsAreFreshAndStable) {
