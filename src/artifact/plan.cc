@@ -26,6 +26,8 @@ Json to(const Plan& plan) {
       if (step.kind == StepKind::kRegion) {
         s["workload"] = step.workload;
         s["schedule"] = step.schedule.str();
+        for (const Bucket& bucket : step.buckets)
+          s["buckets"].push_back(Json{{"up_to", bucket.up_to}, {"schedule", bucket.schedule.str()}});
       }
       if (step.slow) s["slow"] = true;
       steps.push_back(std::move(s));
@@ -35,11 +37,11 @@ Json to(const Plan& plan) {
   Json bodies = Json::array();
   for (const Plan::Body& body : plan.bodies)
     bodies.push_back(Json{{"node", body.node}, {"body", body.body}, {"plan", to(body.plan.at(0))}});
-  return Json{{"version", plan.version},
-              {"graph_hash", plan.graph_hash},
-              {"planner", plan.planner},
-              {"segments", std::move(segments)},
-              {"bodies", std::move(bodies)}};
+  Json json{{"version", plan.version}, {"graph_hash", plan.graph_hash}, {"planner", plan.planner}};
+  if (!plan.bucket_symbol.empty()) json["bucket_symbol"] = plan.bucket_symbol;
+  json["segments"] = std::move(segments);
+  json["bodies"] = std::move(bodies);
+  return json;
 }
 
 [[noreturn]] void corrupt(const std::string& what) { throw Error(Code::kCorrupt, "plan: " + what); }
@@ -49,6 +51,17 @@ int32_t index_of(const Json& json) {
   const auto value = json.get<int64_t>();
   if (value < 0 || value > INT32_MAX) corrupt(fmt::format("index {} is out of range", value));
   return static_cast<int32_t>(value);
+}
+
+std::vector<Bucket> buckets_from(const Json& json) {
+  std::vector<Bucket> buckets;
+  for (const Json& b : json) {
+    if (!b.at("up_to").is_number_integer()) corrupt("the end of a bucket is no whole number");
+    buckets.push_back({b.at("up_to").get<int64_t>(), Schedule::parse(b.at("schedule").get<std::string>())});
+    if (buckets.size() > 1 && buckets.back().up_to <= buckets[buckets.size() - 2].up_to)
+      corrupt("buckets are not ascending");
+  }
+  return buckets;
 }
 
 PlanStep step_from(const Json& json) {
@@ -63,6 +76,7 @@ PlanStep step_from(const Json& json) {
   if (step.kind == StepKind::kRegion) {
     step.workload = json.at("workload").get<std::string>();
     step.schedule = Schedule::parse(json.at("schedule").get<std::string>());
+    if (json.contains("buckets")) step.buckets = buckets_from(json.at("buckets"));
   } else if (step.nodes.size() != 1) {
     corrupt(fmt::format("a step of kind {} has {} nodes", kind, step.nodes.size()));
   }
@@ -78,6 +92,7 @@ Plan from(const Json& json, int depth) {
   if (version != kVersion) corrupt(fmt::format("version {} is not {}", version, kVersion));
   plan.graph_hash = json.at("graph_hash").get<std::string>();
   plan.planner = json.at("planner").get<std::string>();
+  plan.bucket_symbol = json.value("bucket_symbol", "");
   for (const Json& s : json.at("segments")) {
     Segment segment;
     for (const Json& step : s.at("steps")) segment.steps.push_back(step_from(step));

@@ -18,12 +18,19 @@ enum class StepKind {
   kControl,  // if / loop / scan: runs plans of the bodies
 };
 
+// A schedule for some lengths: values of the plan's `bucket_symbol` up to `up_to`, above the bucket before.
+struct Bucket {
+  int64_t up_to = 0;
+  Schedule schedule;
+};
+
 struct PlanStep {
   StepKind kind = StepKind::kRegion;
-  std::vector<int32_t> nodes;  // topological; one node for kAlias, kHost, kControl
-  std::string workload;        // structural hash, for kRegion
-  Schedule schedule;           // for kRegion
-  bool slow = false;           // kHost by --allow-slow: marked in every report
+  std::vector<int32_t> nodes;   // topological; one node for kAlias, kHost, kControl
+  std::string workload;         // structural hash, for kRegion
+  Schedule schedule;            // for kRegion: for lengths beyond all buckets
+  bool slow = false;            // kHost by --allow-slow: marked in every report
+  std::vector<Bucket> buckets;  // ascending; empty: `schedule` serves every length
 };
 
 // A segment ends where the host must look at a value. Steps within one run without host synchronisation and
@@ -34,8 +41,9 @@ struct Segment {
 
 struct Plan {
   int version = 1;
-  std::string graph_hash;  // structural hash of the graph it was made for
-  std::string planner;     // "greedy", "original"
+  std::string graph_hash;     // structural hash of the graph it was made for
+  std::string planner;        // "greedy", "original"
+  std::string bucket_symbol;  // the symbolic extent that buckets of steps are about; "" = there are none
   std::vector<Segment> segments;
   // Plans of the bodies of control nodes: (node index, body index) -> plan, in node order.
   struct Body {

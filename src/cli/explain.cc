@@ -74,6 +74,10 @@ int run(const Arguments& arguments) {
           why = "the host decides how often the body runs";
           break;
       }
+      for (const auto& bucket : step.buckets)
+        table.add({std::to_string(number), kind,
+                   fmt::format("{} up to {}", release.plan->bucket_symbol, bucket.up_to),
+                   bucket.schedule.str()});
       table.add({std::to_string(number++), kind, ir::region_name(graph, step.nodes), why});
     }
   fmt::print("\n{}\n{}", table.str({1, 2, 3}, 70), memory_text);

@@ -41,6 +41,10 @@ void print_report(const flow::OptimizeReport& r) {
     fmt::print("{} on {}: original {} -> {} = {:.2f}x, {:.1f} a second\n", r.model, r.device,
                report::microseconds(r.original_us), report::microseconds(r.best_us), r.speedup,
                r.throughput_per_s);
+  for (const flow::LengthReport& l : r.lengths)
+    fmt::print("  {} = {}: original {} -> {} = {:.2f}x\n", r.length_symbol, l.length,
+               report::microseconds(l.original_us), report::microseconds(l.best_us),
+               l.original_us / l.best_us);
   if (r.max_error >= 0)
     fmt::print("error {:.2e} of a limit of {:.2e} against float64: {}\n", r.max_error, r.error_limit,
                r.verified ? "verified" : "NOT verified");
@@ -115,6 +119,7 @@ int run(const Arguments& arguments) {
     } catch (const Error& e) {
       throw Error(e.code(), fmt::format("--memory-budget: {}", e.what()));
     }
+  request.settings.lengths = arguments.get("--lengths", request.settings.lengths);
   request.settings.max_trials = arguments.integer("--trials", request.settings.max_trials);
   if (request.settings.max_trials < 0)
     throw Error(Code::kInvalidArgument, "--trials: a number of trials is not negative");
@@ -151,7 +156,9 @@ int run(const Arguments& arguments) {
     request.listener = live.listener();
     report = flow::optimize(request);
   }
-  for (const std::string& note : assumed) report.notes.push_back("assumed " + note);
+  for (const std::string& note : assumed)
+    if (report.length_symbol.empty() || note.rfind(report.length_symbol + " = ", 0) != 0)
+      report.notes.push_back("assumed " + note);
   if (const auto page = arguments.get("--html"))
     write_file_atomic(*page, optimize_page(report, plan_sections(report, arguments)));
   if (arguments.has("--json"))
@@ -166,28 +173,31 @@ int run(const Arguments& arguments) {
 Command optimize_command() {
   std::vector<Option> options = model_options();
   for (const Option& o : settings_options()) options.push_back(o);
-  for (const Option& o : std::vector<Option>{
-           {"--output", "FILE", "release to write (default: MODEL's name with .thrice)"},
-           {"--budget", "TIME", "tuning time, e.g. 90s, 10m (default 10m)"},
-           {"--trials", "N", "most trials (default 1000)"},
-           {"--memory-budget", "SIZE", "most device memory of a session at these extents, e.g. 400MB"},
-           {"--agent", "NAME",
-            "actor_critic (default) | value | ppo | genetic | annealing | greedy | random"},
-           {"--agent-file", "FILE", "trained agent (thrice agent train); default: the one in the program"},
-           {"--no-pretrained", "", "nothing learned elsewhere is used"},
-           {"--planner", "NAME", "greedy | original"},
-           {"--seed", "N", "random seed of agent and inputs (default 1)"},
-           {"--no-tune", "", "no trial of the search: rule-chosen schedules, or what the store has"},
-           {"--reweight", "",
-            "chooses anew among stored trials by the reward weights; no trial of the search"},
-           {"--in-process", "", "trials in this process, without isolation or limits (default: in workers)"},
-           {"--check-races", "",
-            "chosen kernels under compute-sanitizer (CUDA) or oclgrind (OpenCL), which must be installed"},
-           {"--record", "FILE", "appends every trial to a CSV file"},
-           {"--replay", "FILE", "tunes against such a file: no MODEL, no device, nothing written"},
-           {"--html", "FILE", "one page: what was tried and the best so far, region by region"},
-           {"--progress", "FORM", "line (default) | json: one object a line on standard error"},
-           {"--quiet", "", "no progress line"}})
+  for (
+      const Option& o : std::vector<Option>{
+          {"--output", "FILE", "release to write (default: MODEL's name with .thrice)"},
+          {"--budget", "TIME", "tuning time, e.g. 90s, 10m (default 10m)"},
+          {"--trials", "N", "most trials (default 1000)"},
+          {"--memory-budget", "SIZE", "most device memory of a session at these extents, e.g. 400MB"},
+          {"--lengths", "SPEC",
+           "lengths that requests will have, [NAME=]uniform:1-512 or [NAME=]FILE with a length a line: tunes "
+           "at several and splits them into buckets"},
+          {"--agent", "NAME", "actor_critic (default) | value | ppo | genetic | annealing | greedy | random"},
+          {"--agent-file", "FILE", "trained agent (thrice agent train); default: the one in the program"},
+          {"--no-pretrained", "", "nothing learned elsewhere is used"},
+          {"--planner", "NAME", "greedy | original"},
+          {"--seed", "N", "random seed of agent and inputs (default 1)"},
+          {"--no-tune", "", "no trial of the search: rule-chosen schedules, or what the store has"},
+          {"--reweight", "",
+           "chooses anew among stored trials by the reward weights; no trial of the search"},
+          {"--in-process", "", "trials in this process, without isolation or limits (default: in workers)"},
+          {"--check-races", "",
+           "chosen kernels under compute-sanitizer (CUDA) or oclgrind (OpenCL), which must be installed"},
+          {"--record", "FILE", "appends every trial to a CSV file"},
+          {"--replay", "FILE", "tunes against such a file: no MODEL, no device, nothing written"},
+          {"--html", "FILE", "one page: what was tried and the best so far, region by region"},
+          {"--progress", "FORM", "line (default) | json: one object a line on standard error"},
+          {"--quiet", "", "no progress line"}})
     options.push_back(o);
   return {"optimize",
           "make a verified, faster release of a model",

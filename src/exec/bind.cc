@@ -8,6 +8,7 @@
 #include <map>
 
 #include "analysis/arena.h"
+#include "base/hash.h"
 
 namespace thrice::exec {
 
@@ -37,7 +38,7 @@ struct Piece {
 class Binder {
  public:
   Binder(const Executable& code, size_t segment, RunFacts& facts, const std::vector<uint8_t>& escapes)
-      : code_(code), segment_(code.segments[segment]), facts_(facts), escapes_(escapes) {}
+      : code_(code), segment_(code.segments[segment]), number_(segment), facts_(facts), escapes_(escapes) {}
 
   BoundSegment bind() {
     for (size_t s = 0; s < segment_.steps.size(); ++s) {
@@ -93,7 +94,17 @@ class Binder {
     made(node.outputs[0], piece, facts_.fact(node.outputs[0]).type.dtype, facts_.shape(node.outputs[0]));
   }
 
+  // The bucket of this run's length.
+  const KernelCode& kernel_of(const StepCode& code) const {
+    const std::vector<artifact::Bucket>& buckets = code.step->buckets;
+    size_t k = buckets.size();
+    if (const auto it = facts_.bindings().find(code_.plan->bucket_symbol); it != facts_.bindings().end())
+      while (k > 0 && it->second <= buckets[k - 1].up_to) --k;
+    return code.kernels[k];
+  }
+
   void region(const StepCode& code) {
+    const KernelCode& kernel = kernel_of(code);
     const ir::Workload& workload = code.workload;
     std::vector<ir::Fact> inputs;
     for (size_t i = 0; i < workload.inputs.size(); ++i) {
@@ -104,7 +115,7 @@ class Binder {
           inputs.back().known = std::vector<ir::Dim>(ints->begin(), ints->end());
     }
     const std::vector<ir::Fact> bound = ir::bind(workload.graph, inputs);
-    artifact::LaunchPlan plan = code.family->launch(workload, code.step->schedule, inputs);
+    artifact::LaunchPlan plan = kernel.family->launch(workload, *kernel.schedule, inputs);
 
     std::vector<int> arguments;
     for (size_t i = 0; i < workload.inputs.size(); ++i)
@@ -121,71 +132,95 @@ class Binder {
       arguments.push_back(add(v, {Storage::kArena, v, bytes_of(type.dtype, shape)}));
       made(v, arguments.back(), type.dtype, shape);
     }
-    add_temporaries(code, plan, arguments);
-    add_launches(code, plan, arguments, first_made);
+    const std::vector<int> fills = add_temporaries(kernel, plan, arguments);
+    add_launches(code, kernel, plan, fills, arguments, first_made);
   }
 
-  // Scratch. What is kept lies in one buffer of the segment; steps whose kernels make the same of the same
-  // weights share it, and the kernel runs for the first of them only.
-  void add_temporaries(const StepCode& code, artifact::LaunchPlan& plan, std::vector<int>& arguments) {
+  // Scratch. Steps, segments and buckets whose kernels make the same of the same weights share what is kept,
+  // and the kernel runs for the first of them only. Returns which kept buffer each launch of the plan fills;
+  // -1: none.
+  std::vector<int> add_temporaries(const KernelCode& kernel, artifact::LaunchPlan& plan,
+                                   std::vector<int>& arguments) {
     const size_t first = arguments.size();
     for (size_t t = 0; t < plan.temporary_bytes.size(); ++t) {
       const bool kept = t < plan.temporary_kept.size() && plan.temporary_kept[t];
       arguments.push_back(kept ? -1
                                : add(ir::kNoValue, {Storage::kArena, ir::kNoValue, plan.temporary_bytes[t]}));
     }
-    const auto keep = [&](size_t t) {
+    const auto keep = [&](size_t t) {  // in the newest kept buffer
       const int64_t bytes = plan.temporary_bytes[t];
       const int piece = add(ir::kNoValue, {Storage::kKept, ir::kNoValue, bytes});
-      kept_offsets_[piece] = out_.kept_bytes;
-      out_.kept_bytes += aligned(bytes);
+      BoundKept& kept = out_.kept.back();
+      kept_places_[piece] = {out_.kept.size() - 1, kept.bytes};
+      kept.bytes += aligned(bytes);
       return piece;
     };
+    std::vector<int> fills;
     std::vector<artifact::Launch> launches;
     for (artifact::Launch& launch : plan.launches) {
-      if (launch.once && !code.uses.empty()) {
-        const family::KernelUse& use = code.uses[static_cast<size_t>(launch.kernel)];
+      int fill = -1;
+      if (launch.once && !kernel.uses.empty()) {
+        const family::KernelUse& use = kernel.uses[static_cast<size_t>(launch.kernel)];
         std::vector<size_t> made;  // temporaries
         std::string key =
             fmt::format("{} {} {}", fmt::join(launch.grid, ","), fmt::join(launch.extents, ","), use.body);
         for (size_t a = 0; a < arguments.size(); ++a) {
           if (!use.touches[a]) continue;
-          if (a < first)
-            key += fmt::format(" {}", arguments[a]);
-          else if (arguments[a] < 0)
+          if (arguments[a] < 0)
             made.push_back(a - first);
+          else if (const auto it = kept_places_.find(arguments[a]); it != kept_places_.end())
+            key += fmt::format(" ({} at {})", out_.kept[it->second.buffer].key, it->second.offset);
+          else
+            key += fmt::format(" {}", pieces_[static_cast<size_t>(arguments[a])].value);
         }
         for (size_t t : made) key += fmt::format(" {}", plan.temporary_bytes[t]);
+        key = hash_hex(key);
         const auto [it, is_new] = kept_.try_emplace(key);
+        if (is_new) {
+          fill = static_cast<int>(out_.kept.size());
+          out_.kept.push_back({key, 0, {}});
+        }
         for (size_t m = 0; m < made.size(); ++m) {
           if (is_new) it->second.push_back(keep(made[m]));
           arguments[first + made[m]] = it->second[m];
         }
         if (!is_new) continue;
       }
+      fills.push_back(fill);
       launches.push_back(std::move(launch));
     }
     plan.launches = std::move(launches);
+    if (std::find(arguments.begin() + static_cast<std::ptrdiff_t>(first), arguments.end(), -1) ==
+        arguments.end())
+      return fills;
+    // What no single kernel is known to make belongs to this step and its launches alone.
+    const int rest = static_cast<int>(out_.kept.size());
+    out_.kept.push_back({fmt::format("{}:{} {}", number_, step_, kernel.schedule->str()), 0, {}});
     for (size_t a = first; a < arguments.size(); ++a)
       if (arguments[a] < 0) arguments[a] = keep(a - first);
+    for (size_t l = 0; l < fills.size(); ++l)
+      if (plan.launches[l].once && fills[l] < 0) fills[l] = rest;
+    return fills;
   }
 
-  void add_launches(const StepCode& code, artifact::LaunchPlan& plan, const std::vector<int>& arguments,
-                    size_t first_made) {
+  void add_launches(const StepCode& code, const KernelCode& kernel, artifact::LaunchPlan& plan,
+                    const std::vector<int>& fills, const std::vector<int>& arguments, size_t first_made) {
     constexpr size_t kInts = backend::kAlignment / sizeof(int32_t);
     std::vector<int> firsts(arguments.size(), -1);
     int moment = now_;
-    for (artifact::Launch& launch : plan.launches) {
+    for (size_t l = 0; l < plan.launches.size(); ++l) {
+      artifact::Launch& launch = plan.launches[l];
       if (launch.grid[0] == 0 || launch.grid[1] == 0 || launch.grid[2] == 0) continue;
+      if (fills[l] >= 0) out_.kept[static_cast<size_t>(fills[l])].once.push_back(out_.once.size());
       BoundLaunch& b = (launch.once ? out_.once : out_.launches).emplace_back();
-      b.program = code.program;
+      b.program = kernel.program;
       b.extents_offset = static_cast<int64_t>(out_.extents.size() * sizeof(int32_t));
       out_.extents.insert(out_.extents.end(), launch.extents.begin(), launch.extents.end());
       out_.extents.resize((out_.extents.size() + kInts) / kInts *
                           kInts);  // at least one integer, next launch aligned
       std::vector<int>& pieces = (launch.once ? once_pieces_ : launch_pieces_).emplace_back(arguments);
       for (size_t a = 0; a < arguments.size(); ++a) {
-        if (!code.uses.empty() && !code.uses[static_cast<size_t>(launch.kernel)].touches[a]) {
+        if (!kernel.uses.empty() && !kernel.uses[static_cast<size_t>(launch.kernel)].touches[a]) {
           pieces[a] = -1;
         } else if (!launch.once) {
           if (firsts[a] < 0) firsts[a] = moment;
@@ -215,16 +250,20 @@ class Binder {
     out_.arena_lower_bound = arena.lower_bound;
     std::vector<BoundArgument> where(pieces_.size());
     for (size_t p = 0; p < pieces_.size(); ++p) {
-      where[p] = {pieces_[p].storage, pieces_[p].value, 0, pieces_[p].bytes};
+      where[p] = {pieces_[p].storage, pieces_[p].value, 0, 0, pieces_[p].bytes};
       if (interval_of[p] >= 0) {
         where[p].offset = arena.offsets[static_cast<size_t>(interval_of[p])];
         out_.pieces.push_back({pieces_[p].step, pieces_[p].value == ir::kNoValue, pieces_[p].bytes,
                                where[p].offset, pieces_[p].first, pieces_[p].last});
       }
       if (pieces_[p].storage == Storage::kCarried) out_.carried.push_back(where[p]);
-      if (pieces_[p].storage == Storage::kKept) where[p].offset = kept_offsets_.at(static_cast<int>(p));
+      if (pieces_[p].storage == Storage::kKept) {
+        const KeptPlace& place = kept_places_.at(static_cast<int>(p));
+        where[p].kept = place.buffer;
+        where[p].offset = place.offset;
+      }
     }
-    const BoundArgument unused{Storage::kUnused, ir::kNoValue, 0, 0};
+    const BoundArgument unused{Storage::kUnused, ir::kNoValue, 0, 0, 0};
     const auto set = [&](BoundLaunch& launch, const std::vector<int>& pieces) {
       for (int p : pieces) launch.arguments.push_back(p < 0 ? unused : where[static_cast<size_t>(p)]);
     };
@@ -236,6 +275,7 @@ class Binder {
 
   const Executable& code_;
   const SegmentCode& segment_;
+  size_t number_;  // of the segment
   RunFacts& facts_;
   const std::vector<uint8_t>& escapes_;
   BoundSegment out_;
@@ -243,7 +283,11 @@ class Binder {
   std::map<ValueId, int> piece_;
   std::vector<std::vector<int>> launch_pieces_, once_pieces_;
   std::map<std::string, std::vector<int>> kept_;  // what a kernel does to which weights -> what it makes
-  std::map<int, int64_t> kept_offsets_;           // of pieces
+  struct KeptPlace {
+    size_t buffer = 0;
+    int64_t offset = 0;
+  };
+  std::map<int, KeptPlace> kept_places_;  // of pieces
   std::vector<int> result_piece_;
   size_t step_ = 0;
   int now_ = 0;  // the moment at which the present step begins

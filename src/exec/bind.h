@@ -14,7 +14,7 @@ enum class Storage {
   kArena,    // temporary within the segment
   kOutside,  // made before the segment: graph input, constant, carried value; known by its value id
   kCarried,  // made here and read later or returned: a pool buffer a run
-  kKept,     // scratch that outlives runs (kept_buffers.h): at `offset` of the segment's
+  kKept,     // scratch that outlives runs (kept_buffers.h)
   kPacked,   // a weight that only launches of `once` read: on the device while they run
   kUnused,   // the kernel never touches it
 };
@@ -23,6 +23,7 @@ struct BoundArgument {
   Storage storage = Storage::kArena;
   ir::ValueId value = ir::kNoValue;  // kOutside, kCarried, kPacked: representative value of the storage
   int64_t offset = 0;                // kArena, kKept
+  size_t kept = 0;                   // kKept: which of the segment's
   int64_t bytes = 0;
 };
 struct BoundLaunch {
@@ -47,11 +48,17 @@ struct BoundPiece {
   int64_t bytes = 0, offset = 0;
   int first = 0, last = 0;  // of `num_moments`
 };
+// What launches of `once` make of weights, in a buffer of its own.
+struct BoundKept {
+  std::string key;  // equal keys: the same kernels, launched alike, on the same weights
+  int64_t bytes = 0;
+  std::vector<size_t> once;  // that fill it
+};
 struct BoundSegment {
   std::vector<BoundStep> steps;  // index-aligned with the segment's steps
   std::vector<BoundLaunch> launches;
-  std::vector<BoundLaunch> once;  // fill the kept buffer, before the first of `launches`
-  int64_t kept_bytes = 0;
+  std::vector<BoundLaunch> once;  // fill the kept buffers, in order, before the first of `launches`
+  std::vector<BoundKept> kept;
   std::vector<int32_t> extents;  // the whole parameter block
   std::vector<BoundValue>
       results;  // every value that a step of the segment makes (for results, carried values, and observers)

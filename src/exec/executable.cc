@@ -56,6 +56,12 @@ int64_t aligned(size_t bytes) {
   return static_cast<int64_t>((bytes + backend::kAlignment - 1) / backend::kAlignment * backend::kAlignment);
 }
 
+bool reads_each_run(const KernelCode& kernel, size_t buffer) {
+  return kernel.uses.empty() || std::any_of(kernel.uses.begin(), kernel.uses.end(), [&](const auto& use) {
+           return !use.once && use.touches[buffer];
+         });
+}
+
 // Decides which constants must be on the device while runs go on (the result), and which only while they are
 // packed.
 std::vector<size_t> place_constants(Executable& code) {
@@ -68,8 +74,9 @@ std::vector<size_t> place_constants(Executable& code) {
         size_t buffer = 0;
         for (size_t i = 0; i < step.workload.inputs.size(); ++i) {
           if (ir::is_shape_input(step.workload, i)) continue;
-          const auto needs = [&](const family::KernelUse& use) { return !use.once && use.touches[buffer]; };
-          const bool is_needed = step.uses.empty() || std::any_of(step.uses.begin(), step.uses.end(), needs);
+          const bool is_needed =
+              std::any_of(step.kernels.begin(), step.kernels.end(),
+                          [&](const KernelCode& kernel) { return reads_each_run(kernel, buffer); });
           (is_needed ? wanted : packed)[static_cast<size_t>(step.workload.inputs[i])] = 1;
           ++buffer;
         }
@@ -131,11 +138,17 @@ std::shared_ptr<Executable> make(const backend::DevicePtr& device, std::shared_p
       if (s.workload.hash != step.workload)
         throw Error(Code::kCorrupt,
                     fmt::format("plan: region '{}' is not the workload it was planned as", s.name));
-      s.family = family::find_family(step.schedule.family);
-      if (!s.family)
-        throw Error(Code::kCorrupt, fmt::format("plan: unknown kernel family '{}'", step.schedule.family));
-      if (device) s.program = programs(s.workload, *s.family, step.schedule);
-      s.uses = s.family->uses(s.workload, step.schedule);
+      const auto add = [&](const artifact::Schedule& schedule) {
+        KernelCode& kernel = s.kernels.emplace_back();
+        kernel.schedule = &schedule;
+        kernel.family = family::find_family(schedule.family);
+        if (!kernel.family)
+          throw Error(Code::kCorrupt, fmt::format("plan: unknown kernel family '{}'", schedule.family));
+        if (device) kernel.program = programs(s.workload, *kernel.family, schedule);
+        kernel.uses = kernel.family->uses(s.workload, schedule);
+      };
+      for (const artifact::Bucket& bucket : step.buckets) add(bucket.schedule);
+      add(step.schedule);
     }
   }
   const std::vector<size_t> resident = place_constants(*code);

@@ -15,14 +15,19 @@
 
 namespace thrice::exec {
 
-// One step of a segment with what it needs at run time.
-struct StepCode {
-  const artifact::PlanStep* step = nullptr;
-  std::string name;       // for people: "Conv + HardSwish"
-  ir::Workload workload;  // kRegion: inputs and outputs are value ids of the model graph
+// One schedule of a region with its kernels.
+struct KernelCode {
+  const artifact::Schedule* schedule = nullptr;
   const family::Family* family = nullptr;
   std::vector<family::KernelUse> uses;  // of the family; empty: every kernel needs every buffer
   backend::ProgramPtr program;
+};
+// One step of a segment with what it needs at run time.
+struct StepCode {
+  const artifact::PlanStep* step = nullptr;
+  std::string name;                 // for people: "Conv + HardSwish"
+  ir::Workload workload;            // kRegion: inputs and outputs are value ids of the model graph
+  std::vector<KernelCode> kernels;  // of each bucket, and last of PlanStep::schedule
 };
 struct SegmentCode {
   std::vector<StepCode> steps;

@@ -52,11 +52,18 @@ CachedSegment& Run::bound(size_t segment) {
   constexpr size_t kMaxBindings = 64;  // of one segment; a service with many lengths keeps the latest ones
   auto& cache = state_.cache[segment];
   std::unique_ptr<CachedSegment>& slot = cache[key(segment)];
-  if (slot) return *slot;
+  const uint64_t now = ++state_.bindings_used;
+  if (slot) {
+    slot->last_used = now;
+    return *slot;
+  }
   if (cache.size() > kMaxBindings) {
-    for (auto it = cache.begin(); it != cache.end();) it = it->second ? cache.erase(it) : std::next(it);
+    const auto age = [](const auto& entry) { return entry.second ? entry.second->last_used : UINT64_MAX; };
+    cache.erase(std::min_element(cache.begin(), cache.end(),
+                                 [&](const auto& a, const auto& b) { return age(a) < age(b); }));
   }
   auto made = std::make_unique<CachedSegment>();
+  made->last_used = now;
   made->bound = bind_segment(code_, segment, facts_, state_.lifetimes.escapes[segment]);
   state_.arena_lower_bound = std::max(state_.arena_lower_bound, made->bound.arena_lower_bound);
   const size_t arena_bytes = static_cast<size_t>(made->bound.arena_bytes);
@@ -92,7 +99,7 @@ void Run::launch_segment(size_t segment) {
   const auto span_of = [&](const BoundArgument& a) -> BufferSpan {
     const size_t bytes = static_cast<size_t>(a.bytes);
     if (a.storage == Storage::kUnused || a.storage == Storage::kPacked) return {};
-    if (a.storage == Storage::kKept) return {cached.kept, static_cast<size_t>(a.offset), bytes};
+    if (a.storage == Storage::kKept) return {cached.kept[a.kept], static_cast<size_t>(a.offset), bytes};
     if (a.storage == Storage::kArena)
       return {bytes ? state_.arena : backend::BufferPtr(), static_cast<size_t>(a.offset), bytes};
     BufferSpan span = a.storage == Storage::kCarried ? carried.at(a.value) : on_device(a.value);
@@ -112,12 +119,15 @@ void Run::launch_segment(size_t segment) {
     return recorded;
   };
   if (cached.launches.empty()) {
-    if (plan.kept_bytes > 0 && !cached.kept)
-      cached.kept = code_.kept->get(fmt::format("{}:{}", segment, plan.kept_bytes), [&] {
-        cached.kept = code_.device->allocate(static_cast<size_t>(plan.kept_bytes));
-        for (const BoundLaunch& launch : plan.once) pack(launch, recorded_of(launch));
-        return std::exchange(cached.kept, {});
+    cached.kept.resize(plan.kept.size());
+    for (size_t k = 0; k < plan.kept.size(); ++k) {
+      const BoundKept& kept = plan.kept[k];
+      cached.kept[k] = code_.kept->get(kept.key, [&] {
+        cached.kept[k] = code_.device->allocate(std::max<size_t>(static_cast<size_t>(kept.bytes), 1));
+        for (size_t o : kept.once) pack(plan.once[o], recorded_of(plan.once[o]));
+        return cached.kept[k];
       });
+    }
     cached.owners.clear();
     for (const BoundLaunch& launch : plan.launches) {
       cached.launches.push_back(recorded_of(launch));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "exec/lifetimes.h"
 #include "ir/region.h"
@@ -64,6 +65,7 @@ PredictedMemory predict_memory(const Executable& code, const std::vector<std::ve
   const Lifetimes lifetimes = find_lifetimes(code);
   RunFacts facts(graph);
   Pool pool(found.use.pool);
+  std::set<std::string> kept_keys;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const DType dtype = graph.value(graph.inputs[i]).type.dtype;
     facts.set_input(i, dtype, inputs.at(i));
@@ -88,7 +90,8 @@ PredictedMemory predict_memory(const Executable& code, const std::vector<std::ve
       pool.take(piece.value, static_cast<int64_t>(pooled_bytes(static_cast<size_t>(piece.bytes))));
     for (ValueId v : lifetimes.last_read[s])
       if (std::find(graph.inputs.begin(), graph.inputs.end(), v) == graph.inputs.end()) pool.give_back(v);
-    found.use.held += bound.kept_bytes;
+    for (const BoundKept& kept : bound.kept)
+      if (kept_keys.insert(kept.key).second) found.use.held += kept.bytes;
     found.use.arena_lower_bound = std::max(found.use.arena_lower_bound, bound.arena_lower_bound);
     SegmentMemory memory{
         s, std::move(bound.pieces), {}, bound.num_moments, bound.arena_bytes, bound.arena_lower_bound};

@@ -21,7 +21,8 @@ struct CachedSegment {
   std::vector<backend::RecordedLaunch> launches;
   // By launch and argument: whose the buffers are that differ from run to run; the record does not own them.
   std::vector<std::vector<std::weak_ptr<backend::Buffer>>> owners;
-  backend::BufferPtr kept;
+  std::vector<backend::BufferPtr> kept;  // as BoundSegment::kept
+  uint64_t last_used = 0;                // State::bindings_used then
 };
 
 struct Executor::State {
@@ -31,6 +32,7 @@ struct Executor::State {
   backend::BufferPtr arena;
   Lifetimes lifetimes;
   std::vector<std::map<std::string, std::unique_ptr<CachedSegment>>> cache;
+  uint64_t bindings_used = 0;  // how often one was asked for
   std::map<std::pair<int, int>, std::unique_ptr<Executor>> bodies;
   int64_t arena_lower_bound = 0;
   MemoryUse own_memory() const;  // without the pool, which executors of bodies share

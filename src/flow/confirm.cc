@@ -45,6 +45,15 @@ std::vector<Schedule> stand_ins(const PlannedWorkload& planned, const target::De
   return order;
 }
 
+Measurement full_gate(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule,
+                      measure::Oracle& oracle) {
+  measure::TrialOptions options;
+  options.gate = measure::Gate::kFull;
+  options.seed = c.settings->seed + 7919;  // seeds that no screening used
+  options.timing = {0, 1, 0};              // judged here, timed elsewhere
+  return c.runner->run(planned.workload, *planned.family, schedule, oracle, options).measurement;
+}
+
 namespace {
 
 // What takes the place of a schedule that fails, in this order: the default, this run's other verified trials
@@ -60,15 +69,6 @@ std::vector<Schedule> next_best(const TuningContext& c, const PlannedWorkload& p
   for (const Attempt& a : attempts) list.push_back(Schedule::parse(a.schedule));
   for (const Schedule& s : stand_ins(planned, c.device->spec(), tuned.default_schedule)) list.push_back(s);
   return list;
-}
-
-Measurement full_gate(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule,
-                      measure::Oracle& oracle) {
-  measure::TrialOptions options;
-  options.gate = measure::Gate::kFull;
-  options.seed = c.settings->seed + 7919;  // seeds that no screening used
-  options.timing = {0, 1, 0};              // judged here, timed elsewhere
-  return c.runner->run(planned.workload, *planned.family, schedule, oracle, options).measurement;
 }
 
 void keep_refused(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule,

@@ -14,6 +14,7 @@
 #include "flow/build.h"
 #include "flow/choose.h"
 #include "flow/environment.h"
+#include "flow/lengths.h"
 #include "flow/memory_budget.h"
 #include "flow/open_target.h"
 #include "flow/tuning.h"
@@ -119,7 +120,18 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   const double imported_us = monotonic_us();
   phases.run("transform", [&] { return transform::run_transforms(*graph, {}); });
   stop_if_cancelled();
-  const ir::Bindings bindings = request.bindings ? request.bindings(*graph) : ir::Bindings{};
+  ir::Bindings bindings = request.bindings ? request.bindings(*graph) : ir::Bindings{};
+  LengthSpec lengths;  // no symbol: one length
+  if (!settings.lengths.empty()) {
+    if (settings.memory_budget_bytes > 0)
+      throw Error(Code::kInvalidArgument,
+                  "--lengths and --memory-budget exclude each other: a budget is kept "
+                  "at one length; give the longest as --dims");
+    std::set<std::string> symbols;
+    for (const auto& [symbol, value] : bindings) symbols.insert(symbol);
+    lengths = parse_lengths(settings.lengths, symbols);
+    bindings[lengths.symbol] = main_length(lengths);
+  }
   report.timed_at = bindings_text(bindings);
 
   plan::PlanOptions options;
@@ -201,8 +213,23 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     report.usable_s = (monotonic_us() - imported_us) * 1e-6;
     for (const auto& [hash, tuned] : results)
       if (!tuned.note.empty()) report.notes.push_back(tuned.note);
-    if (request.tune && !listener.stop())
+    std::vector<LengthPoint> points;
+    LengthBuckets buckets;
+    if (!lengths.symbol.empty()) {
+      points = length_points(*graph, planned, device->spec(), lengths, bindings);
+      phases.run("tune", [&] {
+        return tune_lengths(context, planned.workloads, points, request.tune, deadline_us), 0;
+      });
+      buckets = phases.run("choose by length", [&] {
+        return choose_buckets(context, planned.workloads, points, lengths, report.notes);
+      });
+    } else if (request.tune && !listener.stop()) {
       phases.run("tune", [&] { return tune(context, planned.workloads, deadline_us), 0; });
+    }
+    const auto set_planned = [&] {
+      set_schedules(planned.plan, results);
+      set_buckets(buckets, lengths.symbol, planned.plan);
+    };
     for (const auto& [hash, tuned] : results) {
       if (tuned.attempts.empty()) continue;
       const std::vector<std::string>& uses = planned.workloads.at(hash).uses;
@@ -212,7 +239,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     std::stable_sort(
         report.explored.begin(), report.explored.end(),
         [](const Explored& a, const Explored& b) { return a.attempts.size() > b.attempts.size(); });
-    set_schedules(planned.plan, results);
+    set_planned();
     // What failed as a default is no part of the original either.
     std::map<std::string, Tuned> replaced;
     for (const auto& [hash, tuned] : results)
@@ -238,7 +265,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
       if (keep_faster_side(original_steps,
                            step_times(*run_plan(planned.plan, nullptr), bindings, settings.seed),
                            planned.plan, report.notes, *graph))
-        set_schedules(planned.plan, results);
+        set_planned();
       if (budget > 0 && total_memory(graph, planned.plan, bindings) > budget) {
         planned.plan = fused;
         report.notes.push_back("the memory budget has no room for that: they stay fused");
@@ -250,7 +277,11 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     if (races)
       phases.run("check races",
                  [&] { return report.races = check_races(context, in_use, *races, report.notes), 0; });
-    set_schedules(planned.plan, results);
+    if (!buckets.empty())
+      phases.run("verify by length", [&] {
+        return confirm_buckets(context, *graph, lengths, bindings, points, buckets, report.notes), 0;
+      });
+    set_planned();
     // Regions that were taken apart too: what was best for them is a hint for others like them.
     for (const auto& [hash, tuned] : results)
       if (tuned.best.time_us > 0)
@@ -259,8 +290,9 @@ OptimizeReport optimize(const OptimizeRequest& request) {
 
     std::vector<BuiltProgram> built;
     const auto best = phases.run("build", [&] { return run_plan(planned.plan, &built); });
-    const ModelCheck check = phases.run(
-        "verify model", [&] { return check_model(*best, plain, bindings, settings.seed, listener); });
+    const ModelCheck check = phases.run("verify model", [&] {
+      return check_model(*best, plain, bindings, settings.seed, listener, length_ends(lengths, bindings));
+    });
     report.verified = check.verified;
     report.max_error = check.max_error;
     report.error_limit = check.error_limit;
@@ -293,6 +325,15 @@ OptimizeReport optimize(const OptimizeRequest& request) {
                      *graph, spec, report);
       return 0;
     });
+    if (!lengths.symbol.empty())
+      phases.run("time by length", [&] {
+        report.length_symbol = lengths.symbol;
+        report.lengths = time_lengths(*device, plain, *best, points, settings.seed);
+        report.lengths.push_back({main_length(lengths), report.original_us, report.best_us});
+        std::sort(report.lengths.begin(), report.lengths.end(),
+                  [](const auto& a, const auto& b) { return a.length < b.length; });
+        return 0;
+      });
     release_built(built);
   } else {
     report.notes.push_back(device->spec().id + ": nothing was run, timed or verified");

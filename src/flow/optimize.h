@@ -50,6 +50,12 @@ struct Explored {
   std::vector<Attempt> attempts;  // trials of this run
 };
 
+// The whole model at one of the lengths that were tuned for.
+struct LengthReport {
+  int64_t length = 0;
+  double original_us = -1, best_us = -1;
+};
+
 struct PhaseTime {
   std::string phase;
   double seconds = 0;
@@ -71,6 +77,8 @@ struct OptimizeReport {
   double bandwidth_gbs = -1, gflops = -1, product_gflops = -1;  // the device's peaks; -1 = not known
   std::vector<RegionReport> regions;                            // by share of the model's time, largest first
   std::vector<Explored> explored;                               // most trials first
+  std::string length_symbol;                                    // "" = one length
+  std::vector<LengthReport> lengths;                            // ascending
   RaceReport races;                                             // tool "": not asked for
   std::vector<PhaseTime> phases;
   std::vector<std::string> notes;  // guesses, fallbacks, steps on the host: everything a user should know

@@ -35,6 +35,12 @@ std::string OptimizeReport::to_json() const {
   j["plan_digest"] = plan_digest;
   j["release"] = release;
   j["timed_at"] = timed_at;
+  if (!length_symbol.empty()) {
+    j["lengths"] = {{"symbol", length_symbol}, {"points", nlohmann::json::array()}};
+    for (const LengthReport& l : lengths)
+      j["lengths"]["points"].push_back(
+          {{"length", l.length}, {"original_us", l.original_us}, {"best_us", l.best_us}});
+  }
   if (!races.tool.empty())
     j["races"] = {{"tool", races.tool},
                   {"clean", races.clean},

@@ -74,6 +74,7 @@ const std::map<std::string, Setter>& setters() {
       {"planner", [](auto& t, Settings& s) { s.planner = t; }},
       {"budget", [](auto& t, Settings& s) { s.budget_s = parse_duration(t); }},
       {"memory_budget", [](auto& t, Settings& s) { s.memory_budget_bytes = parse_bytes(t); }},
+      {"lengths", [](auto& t, Settings& s) { s.lengths = t; }},
       {"check_races", [](auto& t, Settings& s) { s.check_races = yes_or_no(t); }},
       {"max_trials", [](auto& t, Settings& s) { s.max_trials = count(t); }},
       {"seed", [](auto& t, Settings& s) { s.seed = static_cast<uint64_t>(count(t)); }},

@@ -32,13 +32,14 @@ struct Settings {
   int64_t max_trials = 1000;           // whichever ends first
   uint64_t seed = 1;
   int64_t memory_budget_bytes = 0;  // device memory of one session; 0 = no limit
-  bool check_races = false;         // chosen kernels under a race checker; it must be there
-  std::string device;               // "" = the best found
-  std::string cache_folder;         // kernels; "" = $XDG_CACHE_HOME/thrice or ~/.cache/thrice
-  std::string store_path;           // tuning records; "" = <cache_folder>/store.sqlite
-  std::string caches = "auto";      // timing.caches: auto | warm | cold
-  std::string load = "sustained";   // timing.load: sustained | burst: a model that is served works without
-                                    // pause
+  std::string lengths;             // [NAME=]uniform:1-512 | [NAME=]FILE (flow/length_spec.h); "" = one length
+  bool check_races = false;        // chosen kernels under a race checker; it must be there
+  std::string device;              // "" = the best found
+  std::string cache_folder;        // kernels; "" = $XDG_CACHE_HOME/thrice or ~/.cache/thrice
+  std::string store_path;          // tuning records; "" = <cache_folder>/store.sqlite
+  std::string caches = "auto";     // timing.caches: auto | warm | cold
+  std::string load = "sustained";  // timing.load: sustained | burst: a model that is served works without
+                                   // pause
   std::string log_level = "warning";
 };
 

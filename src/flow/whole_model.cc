@@ -159,7 +159,7 @@ class WholeModelCheck {
 }  // namespace
 
 ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir::Bindings& bindings,
-                       uint64_t seed, const Listener& listener) {
+                       uint64_t seed, const Listener& listener, const std::vector<ir::Bindings>& also) {
   WholeModelCheck whole(best, original, listener);
   for (const ir::InputKind kind : {ir::InputKind::kNormal, ir::InputKind::kUniform})
     whole.compare(bindings, kind, seed);
@@ -167,7 +167,10 @@ ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir:
     whole.compare(bindings, ir::InputKind::kPositive, seed + k);
   whole.refuse_uncompared(bindings);
   whole.check.notes.push_back("verified against float64 at " + case_text(bindings));
-  for (const ir::Bindings& at : shorter(bindings)) {  // lengths are what they are for: one kind
+  std::vector<ir::Bindings> others = shorter(bindings);
+  for (const ir::Bindings& at : also)
+    if (std::find(others.begin(), others.end(), at) == others.end()) others.push_back(at);
+  for (const ir::Bindings& at : others) {  // lengths are what they are for: one kind
     try {
       whole.compare(at, ir::InputKind::kNormal, seed);
       whole.check.notes.push_back("verified against float64 at " + case_text(at));

@@ -20,10 +20,10 @@ struct ModelCheck {
   std::vector<std::string> notes;         // extents that were tried, or skipped and why
 };
 // Compares `best` with the float64 oracle at the bindings (normal and uniform inputs) and, where symbols are
-// free, at shorter lengths. The limit allows what the ordinary float32 operators
+// free, at shorter lengths and at those of `also`. The limit allows what the ordinary float32 operators
 // (`original`) get on the same inputs (numerics.md).
 ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir::Bindings& bindings,
-                       uint64_t seed, const Listener& listener);
+                       uint64_t seed, const Listener& listener, const std::vector<ir::Bindings>& also = {});
 
 // The error that a model's limit is stated by, where the original's alone would decide: `original`, as it ran
 // on the device, but at least what ordinary float32 costs on the host (the original may have been lucky) and

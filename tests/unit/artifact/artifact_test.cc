@@ -79,6 +79,22 @@ TEST(Plan, RoundTrip) {
   EXPECT_NE(other.digest(), plan.digest());
 }
 
+TEST(Plan, BucketsRoundTripAndAscend) {
+  Plan plan = sample();
+  plan.bucket_symbol = "length";
+  const Schedule small{"map", "flat", {{"block", 64}}}, middle{"map", "flat", {{"block", 128}}};
+  plan.segments[0].steps[0].buckets = {{32, small}, {100, middle}};
+  const Plan back = Plan::from_json(plan.to_json());
+  EXPECT_EQ(back.to_json(), plan.to_json());
+  EXPECT_EQ(back.bucket_symbol, "length");
+  ASSERT_EQ(back.segments[0].steps[0].buckets.size(), 2u);
+  EXPECT_EQ(back.segments[0].steps[0].buckets[1].up_to, 100);
+  EXPECT_EQ(back.segments[0].steps[0].buckets[1].schedule, middle);
+  EXPECT_NE(plan.digest(), sample().digest());
+  plan.segments[0].steps[0].buckets[1].up_to = 32;
+  expect_corrupt([&] { Plan::from_json(plan.to_json()); });
+}
+
 TEST(Plan, DamagedTexts) {
   const std::string good = sample().to_json();
   expect_corrupt([] { Plan::from_json(""); });

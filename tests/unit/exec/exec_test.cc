@@ -107,6 +107,36 @@ TEST(MakeExecutable, APlanThatDoesNotFitIsDamage) {
   refused("a body that is not there", [](auto& p) { p.bodies.push_back({0, 0, {{}}}); });
 }
 
+TEST(Bind, ALengthTakesTheKernelOfItsBucket) {
+  const auto graph = chain();
+  artifact::Plan plan = test::planned(*graph, "original").plan;
+  plan.bucket_symbol = "n";
+  artifact::PlanStep& log = plan.segments[0].steps[1];
+  for (const int64_t up_to : {4, 16}) {
+    log.buckets.push_back({up_to, log.schedule});
+    log.buckets.back().schedule.set("block", up_to == 4 ? 32 : 64);
+  }
+  std::map<backend::ProgramPtr, std::string> made;
+  const auto code = make_executable(null_device(), graph, std::make_shared<artifact::Plan>(plan),
+                                    [&](const auto& workload, const auto& family, const auto& schedule) {
+                                      const backend::ProgramPtr program =
+                                          kNoProgram(workload, family, schedule);
+                                      made[program] = schedule.str();
+                                      return program;
+                                    });
+  const auto schedule_at = [&](int64_t n) {
+    RunFacts facts(*graph);
+    facts.set_input(0, DType::kF32, {n, 8});
+    const BoundSegment bound = bind_segment(*code, 0, facts, std::vector<uint8_t>(graph->values.size(), 0));
+    return made.at(bound.launches.at(1).program);
+  };
+  EXPECT_EQ(schedule_at(1), log.buckets[0].schedule.str());
+  EXPECT_EQ(schedule_at(4), log.buckets[0].schedule.str());
+  EXPECT_EQ(schedule_at(5), log.buckets[1].schedule.str());
+  EXPECT_EQ(schedule_at(16), log.buckets[1].schedule.str());
+  EXPECT_EQ(schedule_at(17), log.schedule.str());
+}
+
 TEST(Bind, TemporariesThatLiveTogetherDoNotOverlap) {
   const auto graph = chain();
   const auto code = executable(graph, test::planned(*graph, "original").plan);
