@@ -56,6 +56,7 @@ std::string Manifest::to_json() const {
                              {"schedule", p.schedule},
                              {"source_key", p.source_key},
                              {"kernels", p.kernels}});
+  if (!decisions.empty()) j["decisions"] = json::parse(decisions_json(decisions));
   j["binaries"] = json::array();
   for (const ManifestBinary& b : binaries)
     j["binaries"].push_back({{"source_key", b.source_key},
@@ -104,6 +105,7 @@ Manifest Manifest::from_json(const std::string& text) {
     for (const json& b : j.at("binaries"))
       m.binaries.push_back(
           {b.at("source_key"), b.at("format"), b.at("architecture"), b.at("offset"), b.at("bytes")});
+    if (j.contains("decisions")) m.decisions = decisions_from_json(j.at("decisions").dump());
     return m;
   } catch (const json::exception& e) {
     throw Error(Code::kCorrupt, fmt::format("release manifest: {}", e.what()));

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "artifact/decision.h"
+
 namespace thrice::artifact {
 
 struct ManifestTensor {
@@ -42,6 +44,7 @@ struct Manifest {
   std::vector<ManifestBinary> binaries;
   std::vector<std::string> slow_steps;
   std::map<std::string, std::string> metadata;  // the model's own
+  std::vector<FusionDecision> decisions;        // of the planner "dp"; empty for others
 
   std::string to_json() const;                    // stable: equal manifests give equal text
   static Manifest from_json(const std::string&);  // throws kCorrupt, kUnsupported (newer format)

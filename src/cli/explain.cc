@@ -9,6 +9,7 @@
 #include "ir/region_name.h"
 #include "plan/planner.h"
 #include "release/release.h"
+#include "report/decisions.h"
 #include "report/memory.h"
 #include "report/table.h"
 
@@ -50,6 +51,7 @@ int run(const Arguments& arguments) {
     fmt::print("NOT verified\n");
   fmt::print("planner '{}': {} segments (a segment ends where the host must look at a value)\n",
              release.plan->planner, release.plan->segments.size());
+  if (!m.decisions.empty()) fmt::print("\n{}", report::decisions_text(m.decisions));
   const ir::Graph& graph = *release.graph;
   report::Table table({"step", "kind", "operators", "why / schedule"});
   int number = 0;

@@ -173,31 +173,30 @@ int run(const Arguments& arguments) {
 Command optimize_command() {
   std::vector<Option> options = model_options();
   for (const Option& o : settings_options()) options.push_back(o);
-  for (
-      const Option& o : std::vector<Option>{
-          {"--output", "FILE", "release to write (default: MODEL's name with .thrice)"},
-          {"--budget", "TIME", "tuning time, e.g. 90s, 10m (default 10m)"},
-          {"--trials", "N", "most trials (default 1000)"},
-          {"--memory-budget", "SIZE", "most device memory of a session at these extents, e.g. 400MB"},
-          {"--lengths", "SPEC",
-           "lengths that requests will have, [NAME=]uniform:1-512 or [NAME=]FILE with a length a line: tunes "
-           "at several and splits them into buckets"},
-          {"--agent", "NAME", "actor_critic (default) | value | ppo | genetic | annealing | greedy | random"},
-          {"--agent-file", "FILE", "trained agent (thrice agent train); default: the one in the program"},
-          {"--no-pretrained", "", "nothing learned elsewhere is used"},
-          {"--planner", "NAME", "greedy | original"},
-          {"--seed", "N", "random seed of agent and inputs (default 1)"},
-          {"--no-tune", "", "no trial of the search: rule-chosen schedules, or what the store has"},
-          {"--reweight", "",
-           "chooses anew among stored trials by the reward weights; no trial of the search"},
-          {"--in-process", "", "trials in this process, without isolation or limits (default: in workers)"},
-          {"--check-races", "",
-           "chosen kernels under compute-sanitizer (CUDA) or oclgrind (OpenCL), which must be installed"},
-          {"--record", "FILE", "appends every trial to a CSV file"},
-          {"--replay", "FILE", "tunes against such a file: no MODEL, no device, nothing written"},
-          {"--html", "FILE", "one page: what was tried and the best so far, region by region"},
-          {"--progress", "FORM", "line (default) | json: one object a line on standard error"},
-          {"--quiet", "", "no progress line"}})
+  for (const Option& o : std::vector<Option>{
+           {"--output", "FILE", "release to write (default: MODEL's name with .thrice)"},
+           {"--budget", "TIME", "tuning time, e.g. 90s, 10m (default 10m)"},
+           {"--trials", "N", "most trials (default 1000)"},
+           {"--memory-budget", "SIZE", "most device memory of a session at these extents, e.g. 400MB"},
+           {"--lengths", "SPEC",
+            "requests' lengths, [NAME=]uniform:1-512 or [NAME=]FILE: tunes at several, splits into buckets"},
+           {"--agent", "NAME",
+            "actor_critic (default) | value | ppo | genetic | annealing | greedy | random"},
+           {"--agent-file", "FILE", "trained agent (thrice agent train); default: the one in the program"},
+           {"--no-pretrained", "", "nothing learned elsewhere is used"},
+           {"--planner", "NAME", "greedy | dp | original"},
+           {"--seed", "N", "random seed of agent and inputs (default 1)"},
+           {"--no-tune", "", "no trial of the search: rule-chosen schedules, or what the store has"},
+           {"--reweight", "",
+            "chooses anew among stored trials by the reward weights; no trial of the search"},
+           {"--in-process", "", "trials in this process, without isolation or limits (default: in workers)"},
+           {"--check-races", "",
+            "chosen kernels under compute-sanitizer (CUDA) or oclgrind (OpenCL), which must be installed"},
+           {"--record", "FILE", "appends every trial to a CSV file"},
+           {"--replay", "FILE", "tunes against such a file: no MODEL, no device, nothing written"},
+           {"--html", "FILE", "one page: what was tried and the best so far, region by region"},
+           {"--progress", "FORM", "line (default) | json: one object a line on standard error"},
+           {"--quiet", "", "no progress line"}})
     options.push_back(o);
   return {"optimize",
           "make a verified, faster release of a model",

@@ -78,6 +78,7 @@ release::Release make_release(const OptimizeReport& report, backend::Device& dev
   m.outputs = tensors_of(*graph, graph->outputs, graph->output_names);
   m.slow_steps = slow_steps;
   m.metadata = graph->metadata;
+  m.decisions = report.fusion.decisions;
   std::map<std::string, const BuiltProgram*> sources;
   std::map<std::string, const BuiltProgram*> programs;
   for (const BuiltProgram& b : built) {

@@ -15,6 +15,7 @@
 #include "flow/choose.h"
 #include "flow/environment.h"
 #include "flow/lengths.h"
+#include "flow/measured_cost.h"
 #include "flow/memory_budget.h"
 #include "flow/open_target.h"
 #include "flow/tuning.h"
@@ -134,15 +135,45 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   }
   report.timed_at = bindings_text(bindings);
 
+  const auto cache = std::make_shared<jit::KernelCache>(device, settings.cache_folder + "/kernels");
+  measure::TrialRunner runner(device, trial_place(request.worker, device, cache, settings));
+  target::DeviceSpec spec = device->spec();
+  std::unique_ptr<store::Store> store;
+  std::string environment;  // key in the store
+  const auto open_store = [&] {
+    if (store) return;
+    std::string notice;
+    store = std::make_unique<store::Store>(settings.store_path, &notice);
+    if (!notice.empty()) report.notes.push_back(notice);
+    environment = store->put_environment(environment_json(*device));
+  };
+  const auto probe = [&] {
+    try {
+      spec = runner.probe();
+    } catch (const Error& error) {  // shares of light are then not shown, and nothing is too fast
+      report.notes.push_back(fmt::format("the device's peaks are not known: {}", error.what()));
+    }
+    return 0;
+  };
+
   plan::PlanOptions options;
   options.allow_slow = request.import.allow_slow;
   options.bindings = bindings;
   options.planner = "original";
   plan::PlanResult original =
       phases.run("plan", [&] { return plan::make_plan(*graph, device->spec(), options); });
-  options.planner = settings.planner;
+  options.planner = report.planner = settings.planner;
+  std::optional<MeasuredCost> costs;
+  double began_us = -1;                           // of the budget
+  if (settings.planner == "dp" && target.runs) {  // prices want records and peaks
+    began_us = monotonic_us();
+    open_store();
+    phases.run("probe", probe);
+    options.costs = &costs.emplace(*store, environment, spec);
+  }
   plan::PlanResult planned =
       phases.run("plan", [&] { return plan::make_plan(*graph, device->spec(), options); });
+  report.fusion = planned.fusion;
   const int64_t budget = settings.memory_budget_bytes;
   if (budget > 0)
     phases.run("plan", [&] {
@@ -162,11 +193,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     how.kernels = settings.cache_folder + "/kernels";
     races.emplace(device->spec(), how);
   }
-  const auto cache = std::make_shared<jit::KernelCache>(device, settings.cache_folder + "/kernels");
-  measure::TrialRunner runner(device, trial_place(request.worker, device, cache, settings));
-  target::DeviceSpec spec = device->spec();
   std::map<std::string, Tuned> results;
-  std::unique_ptr<store::Store> store;
   std::unique_ptr<store::TrialLog> record;
   if (!request.record_path.empty()) record = std::make_unique<store::TrialLog>(request.record_path);
   const auto release_built = [&](const std::vector<BuiltProgram>& built) {
@@ -185,28 +212,20 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     report.release = request.release_path;
   };
   if (target.runs) {
-    std::string notice;
-    store = std::make_unique<store::Store>(settings.store_path, &notice);
-    if (!notice.empty()) report.notes.push_back(notice);
+    open_store();
     DeviceGuard guard(hardware::system_source(), report.target, settings.agent_config.hardware_constraints);
-    TuningContext context{
-        device,    &runner,     store.get(), store->put_environment(environment_json(*device)),
-        &settings, &listener,   &results,    &report.trials,
-        &guard,    record.get()};
+    TuningContext context{device,    &runner,  store.get(),    environment, &settings,
+                          &listener, &results, &report.trials, &guard,      record.get()};
     double model_bytes = 0;
     for (const auto& [hash, work] : planned.workloads)
       model_bytes += operand_bytes(work) * static_cast<double>(work.uses.size());
     context.timing = timing_policy(settings, device->spec(), model_bytes);
     if (!context.timing.sentence.empty()) report.notes.push_back(context.timing.sentence);
-    const double deadline_us = monotonic_us() + settings.budget_s * 1e6;
-    phases.run("probe", [&] {
-      try {
-        spec = runner.probe();
-      } catch (const Error& error) {  // shares of light are then not shown, and nothing is too fast
-        report.notes.push_back(fmt::format("the device's peaks are not known: {}", error.what()));
-      }
-      return 0;
-    });
+    if (began_us < 0) {
+      began_us = monotonic_us();
+      phases.run("probe", probe);
+    }
+    const double deadline_us = began_us + settings.budget_s * 1e6;
     context.peaks = &spec;
     phases.run("build and check",
                [&] { return measure_defaults(context, planned.workloads, "build and check"), 0; });

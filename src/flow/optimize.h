@@ -75,11 +75,13 @@ struct OptimizeReport {
   int64_t peak_bytes = -1, original_peak_bytes = -1, constant_bytes = -1, held_weight_bytes = -1,
           arena_lower_bound = -1;
   double bandwidth_gbs = -1, gflops = -1, product_gflops = -1;  // the device's peaks; -1 = not known
-  std::vector<RegionReport> regions;                            // by share of the model's time, largest first
-  std::vector<Explored> explored;                               // most trials first
-  std::string length_symbol;                                    // "" = one length
-  std::vector<LengthReport> lengths;                            // ascending
-  RaceReport races;                                             // tool "": not asked for
+  std::string planner;
+  plan::FusionSummary fusion;         // of the planner "dp"
+  std::vector<RegionReport> regions;  // by share of the model's time, largest first
+  std::vector<Explored> explored;     // most trials first
+  std::string length_symbol;          // "" = one length
+  std::vector<LengthReport> lengths;  // ascending
+  RaceReport races;                   // tool "": not asked for
   std::vector<PhaseTime> phases;
   std::vector<std::string> notes;  // guesses, fallbacks, steps on the host: everything a user should know
 

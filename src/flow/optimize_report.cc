@@ -47,6 +47,16 @@ std::string OptimizeReport::to_json() const {
                   {"refused", races.refused},
                   {"not_checked", races.not_checked}};
   j["notes"] = notes;
+  j["planner"] = planner;
+  if (planner == "dp")
+    j["fusion"] = {{"price_us", fusion.us},
+                   {"greedy_price_us", fusion.greedy_us},
+                   {"parts", fusion.pieces},
+                   {"exact_parts", fusion.exact_pieces},
+                   {"candidates", fusion.candidates},
+                   {"judged", fusion.judged},
+                   {"states", fusion.states},
+                   {"decisions", nlohmann::json::parse(artifact::decisions_json(fusion.decisions))}};
   j["phases"] = nlohmann::json::array();
   for (const PhaseTime& p : phases) j["phases"].push_back({{"phase", p.phase}, {"seconds", p.seconds}});
   j["regions"] = nlohmann::json::array();

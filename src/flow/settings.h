@@ -27,7 +27,7 @@ struct Settings {
   std::string agent = "actor_critic";  // agents: tune/agent.h
   std::string agent_file;              // trained agent (docs/agent.md); "" = the one in the program
   bool pretrained = true;              // false: nothing learned elsewhere is used
-  std::string planner = "greedy";      // greedy | original
+  std::string planner = "greedy";      // greedy | dp | original
   double budget_s = 600;               // tuning time; 10 minutes is what most users wait for once
   int64_t max_trials = 1000;           // whichever ends first
   uint64_t seed = 1;

@@ -23,12 +23,14 @@ using artifact::Outcome;
 using artifact::Schedule;
 using plan::PlannedWorkload;
 
-std::string shape_key(const PlannedWorkload& planned) {
+std::string shape_key(const PlannedWorkload& planned) { return shape_key(planned.workload, planned.facts); }
+
+std::string shape_key(const ir::Workload& workload, const std::vector<ir::Fact>& facts) {
   std::map<std::string, int64_t> values;
-  const ir::Graph& graph = planned.workload.graph;
+  const ir::Graph& graph = workload.graph;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const ir::Shape& shape = graph.value(graph.inputs[i]).type.shape;
-    const ir::Shape& concrete = planned.facts[i].type.shape;
+    const ir::Shape& concrete = facts[i].type.shape;
     for (size_t axis = 0; axis < shape.size(); ++axis)
       if (!shape[axis].is_const()) values[shape[axis].str()] = concrete[axis].value();
   }

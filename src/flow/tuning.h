@@ -95,5 +95,6 @@ artifact::TuningRecord record_of(const TuningContext& context, const plan::Plann
 
 // "s0=1 s1=320": the symbols of a workload at its facts; key of records.
 std::string shape_key(const plan::PlannedWorkload& workload);
+std::string shape_key(const ir::Workload& workload, const std::vector<ir::Fact>& facts);
 
 }  // namespace thrice::flow

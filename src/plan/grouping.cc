@@ -18,7 +18,7 @@ Grouping::Grouping(const ir::Graph& graph, const analysis::Placement& placement)
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (placement.nodes[n] == analysis::Place::kNowhere) continue;
     group_of_[n] = static_cast<int>(groups_.size());
-    groups_.push_back({static_cast<NodeId>(n)});
+    groups_.push_back(std::make_shared<const std::vector<NodeId>>(1, static_cast<NodeId>(n)));
   }
 }
 
@@ -50,18 +50,25 @@ std::vector<int> Grouping::consumers(int group) const {
 
 bool Grouping::reaches(int from, int to) const {
   std::vector<uint8_t> seen(groups_.size(), 0);
-  std::vector<int> stack;
-  for (int next : consumers(from))
-    if (next != to) stack.push_back(next);
+  std::vector<int> stack{from};
+  seen[static_cast<size_t>(from)] = 1;
   while (!stack.empty()) {
     const int g = stack.back();
     stack.pop_back();
-    if (seen[static_cast<size_t>(g)]) continue;
-    seen[static_cast<size_t>(g)] = 1;
-    for (int next : consumers(g)) {
-      if (next == to) return true;
-      stack.push_back(next);
-    }
+    for (const NodeId n : nodes(g))
+      for (const ValueId v : graph_->nodes[static_cast<size_t>(n)].outputs) {
+        if (v == ir::kNoValue) continue;
+        for (const NodeId reader : (*readers_)[static_cast<size_t>(v)]) {
+          const int next = group_of(reader);
+          if (next < 0 || seen[static_cast<size_t>(next)]) continue;
+          if (next == to) {
+            if (g != from) return true;
+            continue;  // an edge of its own is no path around
+          }
+          seen[static_cast<size_t>(next)] = 1;
+          stack.push_back(next);
+        }
+      }
   }
   return false;
 }
@@ -75,9 +82,10 @@ std::vector<NodeId> Grouping::merged(int a, int b) const {
 }
 
 void Grouping::merge(int into, int from) {
-  groups_[static_cast<size_t>(into)] = merged(into, from);
-  for (NodeId n : groups_[static_cast<size_t>(from)]) group_of_[static_cast<size_t>(n)] = into;
-  groups_[static_cast<size_t>(from)].clear();
+  static const Nodes kNone = std::make_shared<const std::vector<NodeId>>();
+  groups_[static_cast<size_t>(into)] = std::make_shared<const std::vector<NodeId>>(merged(into, from));
+  for (NodeId n : nodes(from)) group_of_[static_cast<size_t>(n)] = into;
+  groups_[static_cast<size_t>(from)] = kNone;
 }
 
 std::vector<int> Grouping::ordered() const {
@@ -86,7 +94,7 @@ std::vector<int> Grouping::ordered() const {
   std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
   size_t total = 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
-    if (groups_[g].empty()) continue;
+    if (groups_[g]->empty()) continue;
     ++total;
     waiting[g] = static_cast<int>(producers(static_cast<int>(g)).size());
     if (waiting[g] == 0) ready.push(static_cast<int>(g));

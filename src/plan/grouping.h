@@ -16,7 +16,7 @@ class Grouping {
   Grouping(const ir::Graph& graph, const analysis::Placement& placement);  // one group a node
 
   int group_of(ir::NodeId node) const { return group_of_[static_cast<size_t>(node)]; }  // -1: nowhere
-  const std::vector<ir::NodeId>& nodes(int group) const { return groups_[static_cast<size_t>(group)]; }
+  const std::vector<ir::NodeId>& nodes(int group) const { return *groups_[static_cast<size_t>(group)]; }
   // Groups that produce an operand of `group`, latest first; itself left out.
   std::vector<int> producers(int group) const;
   bool can_merge(int a, int b) const;                  // acyclic afterwards
@@ -33,7 +33,8 @@ class Grouping {
   std::shared_ptr<const std::vector<std::vector<ir::NodeId>>>
       readers_;  // consumers of each value; shared by copies
   std::vector<int> group_of_;
-  std::vector<std::vector<ir::NodeId>> groups_;
+  using Nodes = std::shared_ptr<const std::vector<ir::NodeId>>;  // shared by copies
+  std::vector<Nodes> groups_;
 };
 
 }  // namespace thrice::plan

@@ -48,27 +48,6 @@ bool is_cheap(const Node& node) {
   }
 }
 
-// Views that lead to one element each, and multiplication by a number.
-bool is_read_through(const Graph& graph, const Node& node) {
-  const auto is_number = [&](ir::ValueId v) {
-    const auto& constant = graph.value(v).constant;
-    return constant && constant->size() == 1;
-  };
-  switch (node.op) {
-    case Op::reshape:
-    case Op::transpose:
-    case Op::slice:
-    case Op::expand:
-    case Op::gather:
-    case Op::cast:
-      return true;
-    case Op::mul:
-      return is_number(node.inputs[0]) || is_number(node.inputs[1]);
-    default:
-      return false;
-  }
-}
-
 ir::Dim largest_output(const Graph& graph, const std::vector<NodeId>& nodes) {
   ir::Dim largest = 0;
   for (NodeId n : nodes)
@@ -95,6 +74,26 @@ bool would_recompute(const Graph& graph, const std::vector<NodeId>& producers,
 }
 
 }  // namespace
+
+bool is_read_through(const Graph& graph, const Node& node) {
+  const auto is_number = [&](ir::ValueId v) {
+    const auto& constant = graph.value(v).constant;
+    return constant && constant->size() == 1;
+  };
+  switch (node.op) {
+    case Op::reshape:
+    case Op::transpose:
+    case Op::slice:
+    case Op::expand:
+    case Op::gather:
+    case Op::cast:
+      return true;
+    case Op::mul:
+      return is_number(node.inputs[0]) || is_number(node.inputs[1]);
+    default:
+      return false;
+  }
+}
 
 MergeVerdict judge_merge(const Graph& graph, const std::vector<NodeId>& nodes,
                          const std::vector<NodeId>& consumer) {

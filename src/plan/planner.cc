@@ -11,6 +11,7 @@
 #include "plan/grouping.h"
 #include "plan/launch_order.h"
 #include "plan/merge_rules.h"
+#include "plan/roofline_cost.h"
 
 namespace thrice::plan {
 
@@ -74,6 +75,14 @@ class Planner {
       merge_attention();
       merge_greedily();
     }
+    if (options_.planner == "dp") {
+      merge_attention();
+      const Grouping operators = groups_;
+      merge_greedily();
+      const Grouping greedy = groups_;
+      groups_ = operators;
+      result_.fusion += fuse_exactly(graph_, placement_, facts_, *options_.costs, greedy, groups_);
+    }
     artifact::Plan plan;
     plan.graph_hash = ir::structural_hash(graph_, false);
     plan.planner = options_.planner;
@@ -130,6 +139,7 @@ class Planner {
     for (const std::vector<NodeId>& core : attention_cores(graph_)) {
       Grouping trial = groups_;
       const int g = trial.group_of(core.back());
+      if (g < 0) continue;  // nobody wants the product
       const bool merged =
           std::all_of(core.rbegin(), core.rend(), [&](NodeId n) {  // consumers first: no path around
             const int p = trial.group_of(n);
@@ -284,13 +294,16 @@ class Planner {
 
 }  // namespace
 
-PlanResult make_plan(const Graph& graph, const target::DeviceSpec& device, const PlanOptions& options) {
-  if (options.planner != "greedy" && options.planner != "original")
+PlanResult make_plan(const Graph& graph, const target::DeviceSpec& device, const PlanOptions& asked) {
+  if (asked.planner != "greedy" && asked.planner != "dp" && asked.planner != "original")
     throw Error(Code::kInvalidArgument,
-                fmt::format("unknown planner '{}'; known: greedy, original", options.planner));
+                fmt::format("unknown planner '{}'; known: greedy, dp, original", asked.planner));
+  RooflineCost roofline(device);
+  PlanOptions options = asked;
+  if (!options.costs) options.costs = &roofline;
   PlanResult result;
   result.plan = Planner(graph, device, options, result).plan();
-  if (options.planner == "greedy")
+  if (options.planner != "original")
     order_for_memory(graph, model_facts(graph, options.bindings), result.workloads, result.plan);
   return result;
 }

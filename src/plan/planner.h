@@ -11,16 +11,19 @@
 #include "artifact/plan.h"
 #include "family/family.h"
 #include "ir/region.h"
+#include "plan/cost_model.h"
+#include "plan/fuse.h"
 
 namespace thrice::plan {
 
 struct PlanOptions {
   // "greedy": regions grow along edges wherever a family takes the union and a round trip through memory is
-  // saved. "original": every operator of the model by itself (nodes of one origin together), nothing fused
-  // across operators.
+  // saved. "dp": regions of the least sum of prices (fuse.h). "original": every operator of the model by
+  // itself (nodes of one origin together), nothing fused across operators.
   std::string planner = "greedy";
-  bool allow_slow = false;  // operators that no family runs go to the host, marked; otherwise kUnsupported
-  ir::Bindings bindings;    // extents for which default schedules are chosen
+  bool allow_slow = false;     // operators that no family runs go to the host, marked; otherwise kUnsupported
+  ir::Bindings bindings;       // extents for which default schedules are chosen
+  CostModel* costs = nullptr;  // prices of "dp"; null: the roofline of the device
 };
 
 // What the planner decided for one distinct workload.
@@ -37,6 +40,7 @@ struct PlanResult {
   std::map<std::string, PlannedWorkload> workloads;  // by structural hash; the bodies' workloads too
   std::vector<std::string> slow_steps;               // operators on the host by --allow-slow
   std::map<std::string, std::string> refusals;  // for explain: "why not fused" sentences, by "A -> B" names
+  FusionSummary fusion;                         // of "dp": bodies' decisions included
 };
 
 // Errors: kUnsupported (no family, allow_slow off: operator, opset, node, each family's reason).

@@ -1,4 +1,4 @@
-// Every exported network (tests/data/README.md) through import, transforms and both planners. Catches an
+// Every exported network (tests/data/README.md) through import, transforms and all planners. Catches an
 // operator or shape that real exporters write and we no longer take, a plan that leaves a value unmade, a
 // default schedule that is illegal or prints no kernel, fusion that was lost (the counts of regions
 // below), temporaries that overlap while both live, packed weights held beside the weights (memory.h).
@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <set>
 
@@ -122,6 +123,27 @@ TEST_P(Networks, ImportsAndPlans) {
   test::expect_sound_memory(graph, greedy.plan, options.bindings);
   const plan::PlanResult packing = plan::make_plan(graph, test::hopper(), options);
   test::expect_sound_memory(graph, packing.plan, options.bindings);
+
+  for (const target::DeviceSpec& spec : {device->spec(), test::hopper()}) {
+    options.planner = "dp";
+    const std::clock_t begin = std::clock();
+    const plan::PlanResult dp = plan::make_plan(graph, spec, options);
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    options.planner = "greedy";
+    expect_sound(graph, dp.plan);
+    if (spec.api == target::Api::kNull)
+      for (const auto& [hash, planned] : dp.workloads) expect_kernels(planned, spec);
+    test::expect_sound_memory(graph, dp.plan, options.bindings);
+    EXPECT_LE(dp.fusion.us, dp.fusion.greedy_us * (1 + 1e-9));
+    fmt::print(
+        "{} {}: greedy {} regions, {:.1f} us; dp {} regions, {:.1f} us; {} of {} parts exact, {} candidates, "
+        "{} "
+        "states, {:.2f} s\n",
+        name_of(GetParam()), spec.architecture,
+        count(spec.api == target::Api::kNull ? greedy.plan : packing.plan).regions, dp.fusion.greedy_us,
+        count(dp.plan).regions, dp.fusion.us, dp.fusion.exact_pieces, dp.fusion.pieces, dp.fusion.candidates,
+        dp.fusion.states, seconds);
+  }
 
   const Counts now = count(greedy.plan), before = count(original.plan);
   EXPECT_LE(now.regions, before.regions);

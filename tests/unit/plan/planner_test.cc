@@ -229,7 +229,7 @@ TEST(Planner, EveryPlanIsAnOrderedPartition) {
     m.output(values.back());
     m.output(values[values.size() / 2]);
     const auto graph = test::with_origins(m);
-    for (const char* planner : {"greedy", "original"}) {
+    for (const char* planner : {"greedy", "dp", "original"}) {
       std::vector<int> times(graph->nodes.size(), 0);
       std::vector<uint8_t> made(graph->values.size(), 0);
       for (const ir::ValueId v : graph->inputs) made[static_cast<size_t>(v)] = 1;
