@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The planners `greedy` and `dp` on the same networks: regions, prices, and times of the whole model.
 
-    bench/planners.py --device opencl:0 --output bench/results/pocl/planners.json MODEL[@NAME=N,...] ...
+    bench/planners.py --device opencl:0 --output bench/results/pocl/planners.json MODEL[@NAME=N,...[@INPUT=D,...]] ...
     bench/planners.py --device cuda:0 --zoo build/release/data/zoo --output planners.json --rounds 5
 
 Each network is planned by both and made a release with rule-chosen schedules (`optimize --no-tune`), which are then timed in turns
@@ -29,23 +29,25 @@ ZOO = [("resnet50", "batch=1"), ("resnet50", "batch=32"), ("mobilenet_v2", "batc
        ("vit_b_16", "batch=32"), ("bert_base", "batch=1,sequence=128"), ("bert_base", "batch=32,sequence=128"), ("gpt2", "batch=4,sequence=512")]
 
 
-def optimize(executable: str, model: pathlib.Path, dims: str, planner: str, device: str, folder: pathlib.Path) -> dict:
+def optimize(executable: str, model: pathlib.Path, dims: str, shape: str, planner: str, device: str, folder: pathlib.Path) -> dict:
     command = [executable, "optimize", str(model), "--no-tune", "--json", "--quiet", "--planner", planner, "--target", device, "--random-weights", "1",
                "--output", str(folder / f"{model.stem}_{planner}.thrice"), "--cache", str(folder / "cache"),
                "--store", str(folder / f"store_{planner}.sqlite")]
     if dims:
         command += ["--dims", dims]
+    if shape:
+        command += ["--shape", shape]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{planner}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}")
     return json.loads(done.stdout)
 
 
-def compare(executable: str, model: pathlib.Path, dims: str, device: str, rounds: int, folder: pathlib.Path) -> dict:
+def compare(executable: str, model: pathlib.Path, dims: str, shape: str, device: str, rounds: int, folder: pathlib.Path) -> dict:
     reports: dict = {planner: [] for planner in PLANNERS}
     for i in range(rounds):
         for planner in PLANNERS if i % 2 == 0 else PLANNERS[::-1]:
-            reports[planner].append(optimize(executable, model, dims, planner, device, folder))
+            reports[planner].append(optimize(executable, model, dims, shape, planner, device, folder))
     original = statistics.median(r["original_us"] for runs in reports.values() for r in runs)
     times = {p: [original / r["speedup"] for r in reports[p]] for p in PLANNERS}
     middle = {p: statistics.median(times[p]) for p in PLANNERS}
@@ -66,7 +68,7 @@ def compare(executable: str, model: pathlib.Path, dims: str, device: str, rounds
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", help="FILE or FILE@NAME=N,...")
+    parser.add_argument("models", nargs="*", help="FILE, FILE@NAME=N,... or FILE@NAME=N,...@INPUT=D,... (--dims and --shape of optimize)")
     parser.add_argument("--zoo", type=pathlib.Path, help="folder of structures: the sizes of the list in this file")
     parser.add_argument("--only", default="", help="of the zoo: structures whose name begins with one of these, with commas")
     parser.add_argument("--device", default="opencl:0")
@@ -74,9 +76,12 @@ def main() -> int:
     parser.add_argument("--output", type=pathlib.Path)
     arguments = parser.parse_args()
     executable = os.environ.get("THRICE_EXECUTABLE", "thrice")
-    cases = [(pathlib.Path(text.partition("@")[0]), text.partition("@")[2]) for text in arguments.models]
+    cases = []
+    for text in arguments.models:
+        name, dims, shape = (text.split("@") + ["", ""])[:3]
+        cases.append((pathlib.Path(name), dims, shape))
     if arguments.zoo:
-        cases += [(arguments.zoo / f"{name}.onnx", dims) for name, dims in ZOO if name.startswith(tuple(arguments.only.split(",")))]
+        cases += [(arguments.zoo / f"{name}.onnx", dims, "") for name, dims in ZOO if name.startswith(tuple(arguments.only.split(",")))]
     date = datetime.datetime.now(datetime.timezone.utc)
     devices = json.loads(subprocess.run([executable, "devices", "--json"], capture_output=True, text=True, check=True).stdout)
     run = {"id": f"planners_{date:%Y-%m-%d_%H%M}", "date": f"{date:%Y-%m-%d}",
@@ -85,9 +90,9 @@ def main() -> int:
                            "machine": platform.machine()}}
     rows, failed = [], 0
     with tempfile.TemporaryDirectory() as folder:
-        for model, dims in cases:
+        for model, dims, shape in cases:
             try:
-                rows.append({"run": run["id"], **compare(executable, model, dims, arguments.device, arguments.rounds, pathlib.Path(folder))})
+                rows.append({"run": run["id"], **compare(executable, model, dims, shape, arguments.device, arguments.rounds, pathlib.Path(folder))})
                 row = rows[-1]
                 print(f"{row['name']} {row['shape']}: dp {row['thrice_us']:.1f} us, greedy {row['rivals']['greedy']:.1f} us; {row['note']}", flush=True)
             except Exception as e:  # one network's trouble must not cost the others their time
