@@ -32,11 +32,13 @@ endif()
 file(GLOB oracle_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ir/evaluate*.cc)
 # What looks at every element of a trial: inputs, comparison, poison, limits.
 list(APPEND oracle_sources ${CMAKE_SOURCE_DIR}/src/ir/inputs.cc ${CMAKE_SOURCE_DIR}/src/ir/compare.cc ${CMAKE_SOURCE_DIR}/src/base/dtype.cc
-  ${CMAKE_SOURCE_DIR}/src/measure/judge.cc ${CMAKE_SOURCE_DIR}/src/measure/ordinary.cc ${CMAKE_SOURCE_DIR}/src/measure/arguments.cc)
+  ${CMAKE_SOURCE_DIR}/src/ir/element_bound.cc ${CMAKE_SOURCE_DIR}/src/measure/judge.cc ${CMAKE_SOURCE_DIR}/src/measure/ordinary.cc ${CMAKE_SOURCE_DIR}/src/measure/arguments.cc)
 if(NOT THRICE_SANITIZE)  # instrumented, -O3 only costs build time
   set_source_files_properties(${oracle_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3;-Wno-stringop-overflow>")  # GCC 12 misreads fmt at -O3
 endif()
 target_sources(thrice_tune PRIVATE ${THRICE_EMBEDDED_AGENT})
+# The same bits on every machine, as vectors: no contraction, and a root that need not set errno.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/ir/normals.cc PROPERTIES COMPILE_OPTIONS "-ffp-contract=off;-fno-math-errno;-fno-trapping-math;$<$<CONFIG:Release>:-O3>")
 # Agents do arithmetic between trials, bounded by CPU time a trial (docs/agent.md).
 target_include_directories(thrice_tune SYSTEM PUBLIC ${EIGEN_INCLUDE})
 file(GLOB_RECURSE tune_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tune/*.cc)

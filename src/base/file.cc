@@ -92,20 +92,24 @@ std::vector<std::string> list_folder(const std::string& path) {
 }
 
 void write_file_atomic(const std::string& path, std::span<const std::byte> bytes) {
+  write_file_atomic(path, std::span<const std::span<const std::byte>>(&bytes, 1));
+}
+
+void write_file_atomic(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
   static std::atomic<unsigned> counter{0};
   const std::string temporary = fmt::format("{}.tmp-{}-{}", path, ::getpid(), counter++);
   try {
     if (fails("open", path)) fail("create", path);
     Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (file.get() < 0) fail("create", path);
-    size_t done = 0;
-    while (done < bytes.size()) {
-      if (fails("write", path)) fail("write", path);
-      const ssize_t n = ::write(file.get(), bytes.data() + done, bytes.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail("write", path);
-      done += static_cast<size_t>(n);
-    }
+    for (const std::span<const std::byte> bytes : pieces)
+      for (size_t done = 0; done < bytes.size();) {
+        if (fails("write", path)) fail("write", path);
+        const ssize_t n = ::write(file.get(), bytes.data() + done, bytes.size() - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) fail("write", path);
+        done += static_cast<size_t>(n);
+      }
     if (fails("fsync", path) || ::fsync(file.get()) != 0) fail("write", path);
     if (file.close() != 0) fail("write", path);
     if (fails("rename", path) || ::rename(temporary.c_str(), path.c_str()) != 0)

@@ -20,6 +20,8 @@ std::vector<std::string> list_folder(const std::string& path);
 // as it was and the temporary is gone. Errors: kIo with the reason of the operating system ("No space left on
 // device").
 void write_file_atomic(const std::string& path, std::span<const std::byte> bytes);
+// The same, of pieces one after another.
+void write_file_atomic(const std::string& path, std::span<const std::span<const std::byte>> pieces);
 void write_file_atomic(const std::string& path, std::string_view text);
 
 // For tests: called before each operation ("open", "write", "fsync", "rename") with the path; a non-zero

@@ -61,6 +61,8 @@ void print_report(const flow::OptimizeReport& r) {
   if (r.usable_s >= 0)
     fmt::print("usable {:.1f} s after import: by then every region had a built and checked kernel\n",
                r.usable_s);
+  if (r.first_release_s >= 0)
+    fmt::print("first verified release {:.1f} s after the start\n", r.first_release_s);
   if (r.best_sustained_us > 0)
     fmt::print("back to back: {} after a rest, {} under lasting load\n",
                report::microseconds(r.best_burst_us), report::microseconds(r.best_sustained_us));

@@ -45,15 +45,6 @@ std::vector<Schedule> stand_ins(const PlannedWorkload& planned, const target::De
   return order;
 }
 
-Measurement full_gate(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule,
-                      measure::Oracle& oracle) {
-  measure::TrialOptions options;
-  options.gate = measure::Gate::kFull;
-  options.seed = c.settings->seed + 7919;  // seeds that no screening used
-  options.timing = {0, 1, 0};              // judged here, timed elsewhere
-  return c.runner->run(planned.workload, *planned.family, schedule, oracle, options).measurement;
-}
-
 namespace {
 
 // What takes the place of a schedule that fails, in this order: the default, this run's other verified trials
@@ -71,6 +62,56 @@ std::vector<Schedule> next_best(const TuningContext& c, const PlannedWorkload& p
   return list;
 }
 
+constexpr uint64_t kHidden = 7919;  // seeds that no screening used
+
+store::Store::Passed key_of(const TuningContext& c, const PlannedWorkload& planned,
+                            const Schedule& schedule) {
+  const artifact::TuningRecord record = record_of(c, planned, schedule);
+  store::Store::Passed key;
+  key.workload = record.workload;
+  key.shape = record.shape;
+  key.environment = record.environment;
+  key.schedule = schedule.str();
+  key.source_key = record.source_key;
+  key.gate = fmt::format("full seed={} fences={}", c.settings->seed + kHidden, c.runner->place().fences());
+  key.unix_time = record.unix_time;
+  return key;
+}
+
+}  // namespace
+
+Measurement full_gate(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule,
+                      measure::Oracle& oracle) {
+  measure::TrialOptions options;
+  options.gate = measure::Gate::kFull;
+  options.seed = c.settings->seed + kHidden;
+  options.timing = {0, 1, 0};  // judged here, timed elsewhere
+  const Measurement m =
+      c.runner->run(planned.workload, *planned.family, schedule, oracle, options).measurement;
+  store::Store::Passed key = key_of(c, planned, schedule);
+  if (c.store && m.outcome == Outcome::kOk && !key.source_key.empty()) {
+    key.error = m.error;
+    key.error_limit = m.error_limit;
+    c.store->put_passed(key);
+  }
+  return m;
+}
+
+namespace {
+
+// The text, the inputs and the environment decide the answers of a gate: one that was passed would be passed
+// again.
+bool passed_before(const TuningContext& c, const PlannedWorkload& planned, Tuned& tuned) {
+  if (!tuned.passed.empty() && tuned.passed == tuned.schedule.str()) return true;
+  if (!c.store) return false;
+  store::Store::Passed key = key_of(c, planned, tuned.schedule);
+  if (key.source_key.empty() || !c.store->find_passed(key)) return false;
+  tuned.passed = key.schedule;
+  tuned.best.error = key.error;
+  tuned.best.error_limit = key.error_limit;
+  return true;
+}
+
 void keep_refused(const TuningContext& c, const PlannedWorkload& planned, const Schedule& schedule,
                   const Measurement& m, const std::string& why) {
   if (!c.store) return;
@@ -82,6 +123,7 @@ void keep_refused(const TuningContext& c, const PlannedWorkload& planned, const 
 
 void deploy(const Schedule& schedule, const Measurement& m, Tuned& tuned) {
   tuned.schedule = schedule;
+  tuned.passed = schedule.str();
   tuned.best = schedule == tuned.default_schedule ? tuned.by_default : m;
   tuned.best.error = m.error;
   tuned.best.error_limit = m.error_limit;
@@ -106,6 +148,7 @@ void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload
     Tuned& tuned = it->second;
     if (tuned.default_schedule.family.empty()) tuned.default_schedule = planned.schedule;  // never tuned
     c.listener->tell({"verify", planned.uses.front(), done++, static_cast<int64_t>(workloads.size()), 0, -1});
+    if (passed_before(c, planned, tuned)) continue;
     measure::Oracle oracle(planned.workload, planned.facts);
     std::vector<Schedule> waiting{tuned.schedule};
     std::string first_reason;
@@ -119,6 +162,7 @@ void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload
                                       schedule.str()));
           deploy(schedule, m, tuned);
         }
+        tuned.passed = schedule.str();
         tuned.best.error = m.error;
         tuned.best.error_limit = m.error_limit;
         break;

@@ -13,15 +13,16 @@
 #include "codegen/generate.h"
 #include "flow/build.h"
 #include "flow/choose.h"
+#include "flow/deployed_plan.h"
 #include "flow/environment.h"
 #include "flow/lengths.h"
 #include "flow/measured_cost.h"
 #include "flow/memory_budget.h"
 #include "flow/open_target.h"
+#include "flow/other_binaries.h"
 #include "flow/tuning.h"
 #include "flow/whole_model.h"
 #include "ir/check.h"
-#include "ir/region_name.h"
 #include "library/memory.h"
 #include "transform/transform.h"
 #include "tune/agent.h"
@@ -53,35 +54,6 @@ class Phases {
   const Listener& listener_;
 };
 
-void set_schedules(artifact::Plan& plan, const std::map<std::string, Tuned>& results) {
-  for (auto& segment : plan.segments)
-    for (auto& step : segment.steps)
-      if (const auto it = results.find(step.workload);
-          step.kind == artifact::StepKind::kRegion && it != results.end())
-        step.schedule = it->second.schedule;
-  for (auto& body : plan.bodies) set_schedules(body.plan[0], results);
-}
-
-// Every workload that the plan deploys, with its schedule in `results` (the default where it was not tuned).
-std::map<std::string, plan::PlannedWorkload> deployed(
-    const artifact::Plan& plan, const std::map<std::string, plan::PlannedWorkload>& known,
-    std::map<std::string, Tuned>& results) {
-  std::map<std::string, plan::PlannedWorkload> workloads;
-  const auto collect = [&](const auto& self, const artifact::Plan& p) -> void {
-    for (const auto& segment : p.segments)
-      for (const auto& step : segment.steps) {
-        if (step.kind != artifact::StepKind::kRegion) continue;
-        const plan::PlannedWorkload& planned = known.at(step.workload);
-        workloads.emplace(step.workload, planned);
-        const auto [it, is_new] = results.try_emplace(step.workload);
-        if (is_new) it->second.schedule = planned.schedule;
-      }
-    for (const auto& body : p.bodies) self(self, body.plan[0]);
-  };
-  collect(collect, plan);
-  return workloads;
-}
-
 // Devices that run kernels are tried in a worker where one can be started; addresses of a worker on the CPU
 // are limited to what is free beside the memory that the user wants left alone.
 std::unique_ptr<measure::TrialPlace> trial_place(const std::string& worker, const backend::DevicePtr& device,
@@ -101,6 +73,7 @@ std::unique_ptr<measure::TrialPlace> trial_place(const std::string& worker, cons
 }  // namespace
 
 OptimizeReport optimize(const OptimizeRequest& request) {
+  const double begun_us = monotonic_us();
   OptimizeReport report;
   const Settings& settings = request.settings;
   const Listener& listener = request.listener;
@@ -196,6 +169,8 @@ OptimizeReport optimize(const OptimizeRequest& request) {
   std::map<std::string, Tuned> results;
   std::unique_ptr<store::TrialLog> record;
   if (!request.record_path.empty()) record = std::make_unique<store::TrialLog>(request.record_path);
+  OtherBinaries others(request.worker, with_ptx(device->spec(), target.also),
+                       settings.cache_folder + "/kernels");
   const auto release_built = [&](const std::vector<BuiltProgram>& built) {
     report.plan_digest = planned.plan.digest();
     report.cancelled = listener.stop();
@@ -203,13 +178,15 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     phases.run("release", [&] {
       release::Release release = make_release(
           report, *device, graph, std::make_shared<artifact::Plan>(planned.plan), built, planned.slow_steps);
-      add_architectures(release, with_ptx(device->spec(), target.also), settings.cache_folder + "/kernels");
-      for (const std::string& architecture : target.also)
-        report.notes.push_back(architecture + ": its binaries were built, not run");
+      others.add_to(release);
       release::write_release(request.release_path, std::move(release));
       return 0;
     });
     report.release = request.release_path;
+    if (report.verified && report.first_release_s < 0) {
+      report.first_release_s = (monotonic_us() - begun_us) * 1e-6;
+      listener.tell({"released", request.release_path, 0, 0, 0, -1});
+    }
   };
   if (target.runs) {
     open_store();
@@ -225,60 +202,47 @@ OptimizeReport optimize(const OptimizeRequest& request) {
       began_us = monotonic_us();
       phases.run("probe", probe);
     }
-    const double deadline_us = began_us + settings.budget_s * 1e6;
+    double deadline_us = began_us + settings.budget_s * 1e6;
     context.peaks = &spec;
+    if (!spec.is_cpu)  // there kernels are compiled at their first launch, and not beside it
+      for (const auto& [hash, work] : original.workloads)
+        if (!planned.workloads.count(hash)) context.later.push_back(&work);
     phases.run("build and check",
                [&] { return measure_defaults(context, planned.workloads, "build and check"), 0; });
     report.usable_s = (monotonic_us() - imported_us) * 1e-6;
     for (const auto& [hash, tuned] : results)
       if (!tuned.note.empty()) report.notes.push_back(tuned.note);
-    std::vector<LengthPoint> points;
-    LengthBuckets buckets;
-    if (!lengths.symbol.empty()) {
-      points = length_points(*graph, planned, device->spec(), lengths, bindings);
-      phases.run("tune", [&] {
-        return tune_lengths(context, planned.workloads, points, request.tune, deadline_us), 0;
-      });
-      buckets = phases.run("choose by length", [&] {
-        return choose_buckets(context, planned.workloads, points, lengths, report.notes);
-      });
-    } else if (request.tune && !listener.stop()) {
-      phases.run("tune", [&] { return tune(context, planned.workloads, deadline_us), 0; });
-    }
-    const auto set_planned = [&] {
-      set_schedules(planned.plan, results);
-      set_buckets(buckets, lengths.symbol, planned.plan);
-    };
-    for (const auto& [hash, tuned] : results) {
-      if (tuned.attempts.empty()) continue;
-      const std::vector<std::string>& uses = planned.workloads.at(hash).uses;
-      report.explored.push_back({uses.front(), tuned.schedule.str(), static_cast<int64_t>(uses.size()),
-                                 tuned.by_default.time_us, tuned.best.time_us, tuned.attempts});
-    }
-    std::stable_sort(
-        report.explored.begin(), report.explored.end(),
-        [](const Explored& a, const Explored& b) { return a.attempts.size() > b.attempts.size(); });
-    set_planned();
+    set_schedules(planned.plan, results);
     // What failed as a default is no part of the original either.
     std::map<std::string, Tuned> replaced;
     for (const auto& [hash, tuned] : results)
       if (!tuned.note.empty()) replaced[hash].schedule = tuned.default_schedule;
     set_schedules(original.plan, replaced);
     if (budget > 0) keep_within(budget, graph, bindings, planned, results, report.notes);
-    for (const std::string& note : guard.notes()) report.notes.push_back(note);
-    for (const std::string& note : runner.place().notes()) report.notes.push_back(note);
-
     std::map<std::string, plan::PlannedWorkload> known = original.workloads;
     known.insert(planned.workloads.begin(), planned.workloads.end());
+    const double paused_us = monotonic_us();
+    others.begin(sources_of(runner, planned.plan, known));
+    const exec::ProgramSource programs = program_source(device, cache, nullptr);
     exec::Executor plain(phases.run("build original", [&] {
       return exec::make_executable(device, graph, std::make_shared<artifact::Plan>(original.plan),
-                                   program_source(device, cache, nullptr));
+                                   [&](const ir::Workload& workload, const family::Family& family,
+                                       const artifact::Schedule& schedule) {
+                                     runner.fetch(runner.generate(workload, family, schedule));
+                                     return programs(workload, family, schedule);
+                                   });
     }));
     const auto run_plan = [&](const artifact::Plan& plan, std::vector<BuiltProgram>* built) {
       return std::make_unique<exec::Executor>(exec::make_executable(
           device, graph, std::make_shared<artifact::Plan>(plan), program_source(device, cache, built)));
     };
-    phases.run("choose", [&] {
+    std::vector<LengthPoint> points;
+    LengthBuckets buckets;
+    const auto set_planned = [&] {
+      set_schedules(planned.plan, results);
+      set_buckets(buckets, lengths.symbol, planned.plan);
+    };
+    const auto choose = [&] {
       const auto original_steps = timed_steps(original.plan, step_times(plain, bindings, settings.seed));
       const artifact::Plan fused = planned.plan;
       if (keep_faster_side(original_steps,
@@ -290,35 +254,87 @@ OptimizeReport optimize(const OptimizeRequest& request) {
         report.notes.push_back("the memory budget has no room for that: they stay fused");
       }
       return 0;
-    });
-    const auto in_use = deployed(planned.plan, known, results);
-    phases.run("verify", [&] { return confirm(context, in_use, report.notes), 0; });
-    if (races)
-      phases.run("check races",
-                 [&] { return report.races = check_races(context, in_use, *races, report.notes), 0; });
-    if (!buckets.empty())
-      phases.run("verify by length", [&] {
-        return confirm_buckets(context, *graph, lengths, bindings, points, buckets, report.notes), 0;
+    };
+    // Every deployed schedule through the full gate, then the whole model; and what goes into the release.
+    std::vector<BuiltProgram> built;
+    std::unique_ptr<exec::Executor> best;
+    ModelCheck check;
+    std::string checked_plan;  // digest
+    const auto prove = [&](bool with_races) {
+      const auto in_use = deployed(planned.plan, known, results);
+      phases.run("verify", [&] { return confirm(context, in_use, report.notes), 0; });
+      if (with_races && races)
+        phases.run("check races",
+                   [&] { return report.races = check_races(context, in_use, *races, report.notes), 0; });
+      if (!buckets.empty())
+        phases.run("verify by length", [&] {
+          return confirm_buckets(context, *graph, lengths, bindings, points, buckets, report.notes), 0;
+        });
+      set_planned();
+      if (checked_plan == planned.plan.digest()) return;
+      checked_plan.clear();
+      built.clear();
+      best = phases.run("build", [&] { return run_plan(planned.plan, &built); });
+      check = phases.run("verify model", [&] {
+        return check_model(*best, plain, bindings, settings.seed, listener, length_ends(lengths, bindings));
       });
-    set_planned();
+      report.verified = check.verified;
+      report.max_error = check.max_error;
+      report.error_limit = check.error_limit;
+      if (!check.verified)
+        throw Error(Code::kWrongResult,
+                    "the optimized model is not right, nothing was released: " + check.reason);
+      checked_plan = planned.plan.digest();
+    };
+
+    const bool tunes = request.tune && !listener.stop();
+    const bool by_length = !lengths.symbol.empty();
+    if (!tunes && !by_length) phases.run("choose", choose);
+    // A release as soon as there can be one: what follows may be stopped at any time. What a race checker is
+    // asked for is not released without it.
+    if (!request.release_path.empty() && !races && !listener.stop()) try {
+        prove(false);
+        release_built(built);
+      } catch (const Error& error) {
+        if (!(tunes || by_length) || error.code() != Code::kWrongResult) throw;
+        report.verified = false;
+        report.notes.push_back(fmt::format("no release before tuning: {}", error.what()));
+      }
+    deadline_us += monotonic_us() - paused_us;
+    if (tunes || by_length) {
+      if (by_length) {
+        points = length_points(*graph, planned, device->spec(), lengths, bindings);
+        phases.run("tune",
+                   [&] { return tune_lengths(context, planned.workloads, points, tunes, deadline_us), 0; });
+        buckets = phases.run("choose by length", [&] {
+          return choose_buckets(context, planned.workloads, points, lengths, report.notes);
+        });
+      } else {
+        phases.run("tune", [&] { return tune(context, planned.workloads, deadline_us), 0; });
+      }
+      set_planned();
+      if (budget > 0) keep_within(budget, graph, bindings, planned, results, report.notes);
+      phases.run("choose", choose);
+    }
+    for (const auto& [hash, tuned] : results) {
+      if (tuned.attempts.empty()) continue;
+      const std::vector<std::string>& uses = planned.workloads.at(hash).uses;
+      report.explored.push_back({uses.front(), tuned.schedule.str(), static_cast<int64_t>(uses.size()),
+                                 tuned.by_default.time_us, tuned.best.time_us, tuned.attempts});
+    }
+    std::stable_sort(
+        report.explored.begin(), report.explored.end(),
+        [](const Explored& a, const Explored& b) { return a.attempts.size() > b.attempts.size(); });
+    for (const std::string& note : guard.notes()) report.notes.push_back(note);
+    for (const std::string& note : runner.place().notes()) report.notes.push_back(note);
+    if (tunes || by_length) others.begin(sources_of(runner, planned.plan, known));
+    prove(true);
+    report.notes.insert(report.notes.end(), check.notes.begin(), check.notes.end());
     // Regions that were taken apart too: what was best for them is a hint for others like them.
     for (const auto& [hash, tuned] : results)
       if (tuned.best.time_us > 0)
         library::remember(*store, known.at(hash), std::filesystem::path(request.model_path).stem().string(),
                           context.environment, shape_key(known.at(hash)), tuned.schedule, tuned.best.time_us);
-
-    std::vector<BuiltProgram> built;
-    const auto best = phases.run("build", [&] { return run_plan(planned.plan, &built); });
-    const ModelCheck check = phases.run("verify model", [&] {
-      return check_model(*best, plain, bindings, settings.seed, listener, length_ends(lengths, bindings));
-    });
-    report.verified = check.verified;
-    report.max_error = check.max_error;
-    report.error_limit = check.error_limit;
-    report.notes.insert(report.notes.end(), check.notes.begin(), check.notes.end());
-    if (!check.verified)
-      throw Error(Code::kWrongResult,
-                  "the optimized model is not right, nothing was released: " + check.reason);
     phases.run("time model", [&] {
       const auto times = time_models(*device, plain, *best, bindings, settings.seed);
       // Before runs that are watched step by step, which hold on to more.
@@ -354,12 +370,16 @@ OptimizeReport optimize(const OptimizeRequest& request) {
         return 0;
       });
     release_built(built);
+    for (const std::string& architecture : target.also)
+      report.notes.push_back(architecture + ": its binaries were built, not run");
   } else {
     report.notes.push_back(device->spec().id + ": nothing was run, timed or verified");
     std::vector<BuiltProgram> built;
     exec::make_executable(device, graph, std::make_shared<artifact::Plan>(planned.plan),
                           program_source(device, cache, &built));
     release_built(built);
+    for (const std::string& architecture : target.also)
+      report.notes.push_back(architecture + ": its binaries were built, not run");
   }
   return report;
 }

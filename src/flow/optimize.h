@@ -68,7 +68,8 @@ struct OptimizeReport {
   double original_spread_us = -1, best_spread_us = -1;
   // Cards: after a rest, and after a second of work without pause; back to back, without waiting for answers.
   double best_burst_us = -1, best_sustained_us = -1;
-  double usable_s = -1;  // from the end of import until each region had a built and checked kernel
+  double first_release_s = -1;  // from the start until a verified release lay at its path; -1 = none did
+  double usable_s = -1;         // from the end of import until each region had a built and checked kernel
   double max_error = -1, error_limit = -1;
   bool verified = false, cancelled = false;
   // exec::MemoryUse: beside the weights; weights as the model has them, and as they lie on the device.

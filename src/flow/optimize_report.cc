@@ -21,6 +21,7 @@ std::string OptimizeReport::to_json() const {
   put(j, "best_burst_us", best_burst_us);
   put(j, "best_sustained_us", best_sustained_us);
   put(j, "usable_s", usable_s);
+  put(j, "first_release_s", first_release_s);
   put(j, "speedup", speedup);
   put(j, "throughput_per_s", throughput_per_s);
   put(j, "max_error", max_error);

@@ -133,7 +133,7 @@ ReplayReport replay(const std::string& path, const Settings& settings, const Lis
                                          family.first().region, key.first.substr(0, 12)));
       continue;
     }
-    tuned.push_back(std::make_unique<Tuned>(Tuned{*by_rule, *by_default, *by_default, *by_rule, "", 1}));
+    tuned.push_back(std::make_unique<Tuned>(Tuned{*by_rule, *by_default, *by_default, *by_rule, "", "", 1}));
     sources.push_back(&family);
     Searched& work = works.emplace_back();
     work.name = family.first().region;

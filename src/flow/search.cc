@@ -113,6 +113,29 @@ std::string ending(const Searched& work) {
   return {};
 }
 
+void ask(Searched& work, size_t up_to) {
+  if (work.first.size() >= up_to) return;
+  for (const tune::Point& point : work.agent->ask(static_cast<int>(up_to - work.first.size())))
+    work.first.push_back(work.space->schedule(point));
+}
+
+// Other workloads whose turn comes within as many trials as one kernel takes to be built, if none of these
+// gains; the last first.
+std::vector<size_t> coming_turns(std::vector<tune::Standing> standings, size_t chosen) {
+  constexpr int kTrials = 8;
+  std::vector<size_t> turns;
+  size_t now = chosen;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    ++standings[now].trials_without_gain;
+    const int next = tune::next_workload(standings);
+    if (next < 0) break;
+    now = static_cast<size_t>(next);
+    if (now != chosen && std::find(turns.begin(), turns.end(), now) == turns.end())
+      turns.insert(turns.begin(), now);
+  }
+  return turns;
+}
+
 // What became the best of one workload is tried next by those like it, unless they know it.
 void tell_neighbours(std::vector<Searched>& works, const std::vector<size_t>& neighbours,
                      const artifact::Schedule& schedule) {
@@ -170,10 +193,21 @@ void search(std::vector<Searched>& works, TrialSource& source, const SearchLimit
     }
     // Builders should not wait for the runner, nor it for them: more is asked for before the last is tried.
     const size_t ahead = std::max<size_t>(1, source.lookahead());
-    if (work.first.empty() || work.first.size() <= ahead / 2) {
-      for (const tune::Point& point : work.agent->ask(static_cast<int>(ahead - work.first.size())))
-        work.first.push_back(work.space->schedule(point));
-      if (ahead > 1) source.prepare(place, {work.first.begin(), work.first.end()});
+    const bool asks = work.first.size() <= ahead / 2;
+    if (asks) ask(work, ahead);
+    if (ahead > 1) {
+      // A turn of another workload begins with a kernel that is there. The most urgent is prepared last,
+      // since that goes before what waits.
+      bool others = false;
+      for (const size_t next : coming_turns(standings, place)) {
+        Searched& other = works[next];
+        if (!other.first.empty()) continue;
+        constexpr size_t kFew = 2;
+        ask(other, kFew);
+        source.prepare(next, {other.first.begin(), other.first.end()});
+        others = true;
+      }
+      if (asks || others) source.prepare(place, {work.first.begin(), work.first.end()});
     }
     if (work.first.empty()) {
       work.standing.exhausted = true;

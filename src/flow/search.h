@@ -31,6 +31,7 @@ struct Tuned {
   artifact::Schedule schedule;
   artifact::Measurement best, by_default;
   artifact::Schedule default_schedule;  // rule-chosen, or what took its place
+  std::string passed;                   // the schedule that passed the full gate in this run; "" = none yet
   std::string note;                     // why something took its place; "" = nothing did
   int64_t trials = 0;
   // Why it got as many: its share of the model's time when tuning began, and trials since its last gain.

@@ -287,9 +287,17 @@ void measure_defaults(const TuningContext& c, const std::map<std::string, Planne
                       const std::string& phase) {
   Oracles oracles;
   int64_t done = 0;
-  for (const auto& [hash, planned] : workloads)
-    if (!c.results->count(hash))
+  // The last first: what is prepared goes before what waits, and the first trial's kernel is to be the first.
+  for (auto it = workloads.rbegin(); it != workloads.rend(); ++it)
+    if (const PlannedWorkload& planned = it->second; !c.results->count(it->first))
       c.runner->prepare(planned.workload, *planned.family, planned.facts, {planned.schedule});
+  std::vector<artifact::KernelSource> later;
+  for (const PlannedWorkload* planned : c.later) try {
+      later.push_back(c.runner->generate(planned->workload, *planned->family, planned->schedule));
+    } catch (const Error&) {
+      // whoever builds it hears why
+    }
+  c.runner->build_later(later);
   for (const auto& [hash, planned] : workloads) {
     if (c.listener->stop()) return;
     c.listener->tell({phase, planned.uses.front(), done++, static_cast<int64_t>(workloads.size()), 0, -1});

@@ -43,6 +43,8 @@ struct TuningContext {
   store::TrialLog* record = nullptr;          // where each trial is written besides the store; may be null
   const target::DeviceSpec* peaks = nullptr;  // the device's, with peaks; null: as the device says
   TimingPolicy timing = {};
+  std::vector<const plan::PlannedWorkload*> later =
+      {};  // built beside the first trials; no trial asks for them
 };
 
 constexpr int64_t kTrialsPerRound = 16;  // of a workload, on the same random inputs: their float64 answers
@@ -64,7 +66,9 @@ void tune(const TuningContext& context, const std::map<std::string, plan::Planne
 
 // The full gate (all kinds of input, hidden seeds) for every schedule that will be deployed; one that fails
 // it is kept as failed and replaced, with a note: by the default, else by what was fastest of this run's
-// other trials, else by a stand-in, each through the same gate. Throws kWrongResult where none passes.
+// other trials, else by a stand-in, each through the same gate. Throws kWrongResult where none passes. What
+// passed it before (in this run, or by the store with this text, these inputs and this environment) passes
+// without another.
 void confirm(const TuningContext& context, const std::map<std::string, plan::PlannedWorkload>& workloads,
              std::vector<std::string>& notes);
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "ir/evaluate_groups.h"
+#include "ir/evaluate_threads.h"
 #include "ir/infer.h"
 
 namespace thrice::ir {
@@ -34,6 +35,16 @@ Precision precision_of(DType dtype) {
     default:
       return {kInfinity, kInfinity};
   }
+}
+
+constexpr int64_t kCheap = 2, kCostly = 20;  // scalar operations of one element, for the choice of threads
+
+// f(i) for each element.
+template <class F>
+void for_elements(const std::vector<double>& of, int64_t cost, F f) {
+  parallel_for(static_cast<int64_t>(of.size()), cost, [&f](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) f(i);
+  });
 }
 
 // Bound of one value. Exact: no error at all. None: nothing is known.
@@ -98,62 +109,91 @@ class Analysis {
     if (bounds_[i] != nullptr && bounds_[i]->kind == Bound::Kind::kElements) return bounds_[i]->e;
     return make_array(x_[i]->dtype, x_[i]->shape);
   }
+  bool has_error(size_t i) const {
+    return bounds_[i] != nullptr && bounds_[i]->kind == Bound::Kind::kElements;
+  }
+  // |x|: itself where nothing in it is negative.
+  static ArrayPtr magnitude(const ArrayPtr& x) {
+    const bool is_it = std::all_of(x->f.begin(), x->f.end(), [](double v) { return v >= 0; });
+    return is_it ? x : magnitude(*x);
+  }
   static ArrayPtr magnitude(const Array& x) {
-    auto out = std::make_shared<Array>(x);
-    for (double& v : out->f) v = std::fabs(v);
+    auto out = make_array(x.dtype, x.shape);
+    for_elements(out->f, kCheap, [&](size_t i) { out->f[i] = std::fabs(x.f[i]); });
     return out;
   }
   ArrayPtr evaluated(const Operands& operands) const { return evaluate_node(node_, operands)[0]; }
 
   // A maximum over nothing is -Inf: such a result is exact.
   static Bound not_negative(const ArrayPtr& e) {
-    auto out = std::make_shared<Array>(*e);
-    for (double& v : out->f) v = v > 0 ? v : v == v ? 0 : kInfinity;
+    auto out = make_array(e->dtype, e->shape);
+    for_elements(out->f, kCheap, [&](size_t i) {
+      const double v = e->f[i];
+      out->f[i] = v > 0 ? v : v == v ? 0 : kInfinity;
+    });
     return {Bound::Kind::kElements, out};
   }
 
   // Adds rounding of the result and the floor; unknown becomes "no bound".
-  Bound finish(std::vector<double> e, double units) const {
+  template <class F>
+  Bound finish_each(F error, double units, int64_t cost = kCheap) const {
     auto out = make_array(y_.dtype, y_.shape);
-    for (size_t i = 0; i < e.size(); ++i) {
-      const double v = e[i] + units * p_.unit * std::fabs(y_.f[i]) + p_.floor;
+    for_elements(out->f, cost, [&](size_t i) {
+      const double v = error(i) + units * p_.unit * std::fabs(y_.f[i]) + p_.floor;
       out->f[i] = std::isnan(v) ? kInfinity : v;
-    }
+    });
     return {Bound::Kind::kElements, out};
+  }
+  Bound finish(const std::vector<double>& e, double units) const {
+    return finish_each([&e](size_t i) { return e[i]; }, units);
   }
 
   // |a||b| kProduct + |a| eb + ea |b| + ea eb; a bias adds its size and its error.
   Bound product() const {
-    const ArrayPtr a = magnitude(*x_[0]), b = magnitude(*x_[1]);
-    auto wide = std::make_shared<Array>(*b);  // kProduct |b| + eb
+    const double units = p_.unit > 1e-6 ? 1 : 0;  // kProduct covers the rounding of f32
+    const ArrayPtr a = magnitude(x_[0]), b = magnitude(x_[1]);
+    const bool has_bias = has_operand(x_, 2);
+    Operands sizes{a, b};
+    if (has_bias) sizes.push_back(magnitude(x_[2]));
+    // Where nothing is negative the result itself is |a||b|.
+    const bool is_size = a == x_[0] && b == x_[1] && (!has_bias || sizes[2] == x_[2]);
+    if (!has_error(1) && !(has_bias && has_error(2))) {
+      const ArrayPtr size = is_size ? nullptr : evaluated(sizes);
+      const std::vector<double>& all = is_size ? y_.f : size->f;
+      if (!has_error(0)) return finish_each([&](size_t i) { return kProduct * all[i]; }, units);
+      const ArrayPtr more = evaluated({error_of(0), b});
+      return finish_each([&](size_t i) { return kProduct * all[i] + more->f[i]; }, units);
+    }
     const ArrayPtr ea = error_of(0), eb = error_of(1);
-    for (size_t i = 0; i < wide->f.size(); ++i) wide->f[i] = kProduct * b->f[i] + eb->f[i];
+    auto wide = make_array(b->dtype, b->shape), b_and_error = make_array(b->dtype, b->shape);
+    for_elements(wide->f, kCheap, [&](size_t i) {
+      wide->f[i] = kProduct * b->f[i] + eb->f[i];
+      b_and_error->f[i] = b->f[i] + eb->f[i];
+    });
     Operands first{a, wide};
-    if (has_operand(x_, 2)) {
-      auto bias = std::make_shared<Array>(*magnitude(*x_[2]));
+    if (has_bias) {
       const ArrayPtr e = error_of(2);
-      for (size_t i = 0; i < bias->f.size(); ++i) bias->f[i] = kProduct * bias->f[i] + e->f[i];
+      auto bias = make_array(e->dtype, e->shape);
+      for (size_t i = 0; i < bias->f.size(); ++i) bias->f[i] = kProduct * sizes[2]->f[i] + e->f[i];
       first.push_back(bias);
     }
-    std::vector<double> e = evaluated(first)->f;
-    if (bounds_[0] != nullptr && bounds_[0]->kind == Bound::Kind::kElements) {
-      auto b_and_error = std::make_shared<Array>(*b);
-      for (size_t i = 0; i < b->f.size(); ++i) b_and_error->f[i] += eb->f[i];
-      const ArrayPtr more = evaluated({ea, b_and_error});
-      for (size_t i = 0; i < e.size(); ++i) e[i] += more->f[i];
-    }
-    return finish(std::move(e), p_.unit > 1e-6 ? 1 : 0);  // kProduct covers the rounding of f32
+    const ArrayPtr size = evaluated(first);
+    if (!has_error(0)) return finish(size->f, units);
+    const ArrayPtr more = evaluated({ea, b_and_error});
+    return finish_each([&](size_t i) { return size->f[i] + more->f[i]; }, units);
   }
 
   // Sums with non-negative weights: the operator on errors, and kProduct of the operator on magnitudes.
   Bound linear() const {
+    const double units = p_.unit > 1e-6 ? 1 : 0;
     Operands on_size = x_, on_error = x_;
-    on_size[0] = magnitude(*x_[0]);
+    on_size[0] = magnitude(x_[0]);
+    const ArrayPtr size = on_size[0] == x_[0] ? nullptr : evaluated(on_size);
+    const std::vector<double>& all = size ? size->f : y_.f;
+    if (!has_error(0)) return finish_each([&](size_t i) { return kProduct * all[i]; }, units);
     on_error[0] = error_of(0);
-    std::vector<double> e = evaluated(on_size)->f;
     const ArrayPtr more = evaluated(on_error);
-    for (size_t i = 0; i < e.size(); ++i) e[i] = kProduct * e[i] + more->f[i];
-    return finish(std::move(e), p_.unit > 1e-6 ? 1 : 0);
+    return finish_each([&](size_t i) { return kProduct * all[i] + more->f[i]; }, units);
   }
 
   // Operators that copy elements, or take a maximum over some: the same operator on the errors.
@@ -178,10 +218,10 @@ class Analysis {
 
   template <class F>
   Bound each(F f, double units) const {
+    if (!has_error(0))
+      return finish_each([&](size_t i) { return f(x_[0]->f[i], 0.0, y_.f[i]); }, units, kCostly);
     const ArrayPtr error = error_of(0);
-    std::vector<double> e(error->f.size());
-    for (size_t i = 0; i < e.size(); ++i) e[i] = f(x_[0]->f[i], error->f[i], y_.f[i]);
-    return finish(std::move(e), units);
+    return finish_each([&](size_t i) { return f(x_[0]->f[i], error->f[i], y_.f[i]); }, units, kCostly);
   }
 
   Bound unary() const {
@@ -242,7 +282,13 @@ class Analysis {
 
   Bound binary() const {
     if (!lives_in_f(x_[0]->dtype) || !lives_in_f(x_[1]->dtype)) return none();
-    const ArrayPtr ea = error_of(0), eb = error_of(1), a = magnitude(*x_[0]), b = magnitude(*x_[1]);
+    if (exact_) {
+      const bool once =
+          node_.op == Op::add || node_.op == Op::sub || node_.op == Op::mul || node_.op == Op::div;
+      if (once) return finish_each([](size_t) { return 0.0; }, kRounding);
+      if (node_.op == Op::min || node_.op == Op::max) return Bound{};
+    }
+    const ArrayPtr ea = error_of(0), eb = error_of(1), a = magnitude(x_[0]), b = magnitude(x_[1]);
     const auto op = [](Op o, const ArrayPtr& p, const ArrayPtr& q) {
       Node node;
       node.op = o;
@@ -255,19 +301,17 @@ class Analysis {
         return finish(plus(ea, eb)->f, kRounding);
       case Op::min:
       case Op::max:
-        return exact_ ? Bound{} : finish(op(Op::max, ea, eb)->f, 0);
+        return finish(op(Op::max, ea, eb)->f, 0);
       case Op::mul:
-        if (exact_) return finish(std::vector<double>(y_.f.size()), kRounding);
         return finish(plus(op(Op::mul, a, eb), op(Op::mul, ea, plus(b, eb)))->f, kRounding);
       case Op::div: {
-        if (exact_) return finish(std::vector<double>(y_.f.size()), kRounding);
         // (ea + |a/b| eb) / (|b| - eb)
         const ArrayPtr room = op(Op::sub, b, eb);
-        auto e = plus(ea, op(Op::mul, magnitude(y_), eb))->f;
+        const ArrayPtr e = plus(ea, op(Op::mul, magnitude(y_), eb));
         const ArrayPtr denominator = plus(room, make_array(y_.dtype, y_.shape));
-        for (size_t i = 0; i < e.size(); ++i)
-          e[i] = denominator->f[i] > 0 ? e[i] / denominator->f[i] : kInfinity;
-        return finish(std::move(e), kRounding);
+        return finish_each(
+            [&](size_t i) { return denominator->f[i] > 0 ? e->f[i] / denominator->f[i] : kInfinity; },
+            kRounding);
       }
       case Op::pow: {
         const Array& exponent = *x_[1];
@@ -293,14 +337,17 @@ class Analysis {
 }  // namespace
 
 std::vector<std::optional<std::vector<double>>> element_bounds(const Graph& graph,
-                                                               const std::vector<ArrayPtr>& inputs) {
+                                                               const std::vector<ArrayPtr>& inputs,
+                                                               std::vector<ArrayPtr>* known) {
   if (inputs.size() != graph.inputs.size())
     throw Error(Code::kInvalidArgument, "element_bounds: one array an input is needed");
-  std::vector<ArrayPtr> values(graph.values.size());
+  std::vector<ArrayPtr> own;
+  std::vector<ArrayPtr>& values = known ? *known : own;
+  values.resize(graph.values.size());
   std::vector<Bound> bounds(graph.values.size());
   for (size_t i = 0; i < inputs.size(); ++i) values[static_cast<size_t>(graph.inputs[i])] = inputs[i];
   for (size_t v = 0; v < graph.values.size(); ++v)
-    if (graph.values[v].constant) values[v] = to_array(*graph.values[v].constant);
+    if (graph.values[v].constant && !values[v]) values[v] = to_array(*graph.values[v].constant);
   for (const Node& node : graph.nodes) {
     if (op_class(node.op) == OpClass::kControl)
       return std::vector<std::optional<std::vector<double>>>(graph.outputs.size());
@@ -310,7 +357,10 @@ std::vector<std::optional<std::vector<double>>> element_bounds(const Graph& grap
       operands.push_back(v == kNoValue ? nullptr : values[static_cast<size_t>(v)]);
       operand_bounds.push_back(v == kNoValue ? nullptr : &bounds[static_cast<size_t>(v)]);
     }
-    const Results results = evaluate_node(node, operands);
+    Results results;
+    for (const ValueId v : node.outputs)
+      results.push_back(v == kNoValue ? nullptr : values[static_cast<size_t>(v)]);
+    if (results.empty() || !results[0]) results = evaluate_node(node, operands);
     for (size_t k = 0; k < node.outputs.size() && k < results.size(); ++k) {
       if (node.outputs[k] == kNoValue) continue;
       const auto at = static_cast<size_t>(node.outputs[k]);

@@ -15,8 +15,11 @@ namespace thrice::ir {
 //  through
 //    a bound of the derivative.
 // Integers that were decided by inexact floats (argmax, comparisons) end what can be said about their users.
-// `inputs` in the order of graph.inputs, exact. Cost: two to three evaluations. Errors: as evaluate_graph.
+// `inputs` in the order of graph.inputs, exact. `values`: by value of the graph, its float64 evaluation where
+// that is known already; what is missing is computed and left there. Null: computed and dropped. Cost: one to
+// two evaluations beside that. Errors: as evaluate_graph.
 std::vector<std::optional<std::vector<double>>> element_bounds(const Graph& graph,
-                                                               const std::vector<ArrayPtr>& inputs);
+                                                               const std::vector<ArrayPtr>& inputs,
+                                                               std::vector<ArrayPtr>* values = nullptr);
 
 }  // namespace thrice::ir

@@ -54,12 +54,14 @@ ArrayPtr to_array(const Tensor& tensor) {
       out->s = tensor.string_values();
       break;
     default:
-      for (int64_t i = 0; i < tensor.size(); ++i) {
-        if (is_float(tensor.dtype()))
-          out->f[static_cast<size_t>(i)] = tensor.as_double(i);
-        else
-          out->i[static_cast<size_t>(i)] = tensor.as_int(i);
-      }
+      parallel_for(tensor.size(), 8, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          if (is_float(tensor.dtype()))
+            out->f[static_cast<size_t>(i)] = tensor.as_double(i);
+          else
+            out->i[static_cast<size_t>(i)] = tensor.as_int(i);
+        }
+      });
   }
   return out;
 }
@@ -68,7 +70,6 @@ Tensor to_tensor(const Array& array) {
   if (lives_in_s(array.dtype)) return Tensor::strings(array.shape, array.s);
   Tensor out(array.dtype, array.shape);
   std::byte* bytes = out.mutable_data();
-  const auto n = static_cast<size_t>(out.size());
   if (array.dtype == DType::kF32) {
     parallel_for(out.size(), 4, [&](int64_t begin, int64_t end) {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
@@ -77,9 +78,12 @@ Tensor to_tensor(const Array& array) {
       }
     });
   } else if (lives_in_f(array.dtype)) {
-    for (size_t i = 0; i < n; ++i) out.set(static_cast<int64_t>(i), array.f[i]);
+    // Each element has bytes of its own, whatever its dtype.
+    parallel_for(out.size(), 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out.set(i, array.f[static_cast<size_t>(i)]);
+    });
   } else {
-    for (size_t i = 0; i < n; ++i) out.set_int(static_cast<int64_t>(i), array.i[i]);
+    for (int64_t i = 0; i < out.size(); ++i) out.set_int(i, array.i[static_cast<size_t>(i)]);
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ir/evaluate_groups.h"
+#include "ir/evaluate_threads.h"
 
 namespace thrice::ir {
 
@@ -100,8 +101,10 @@ Results evaluate_cast(const Node& node, const Operands& operands) {
     if (widens(x.dtype, to))
       out->f = x.f;
     else
-      for (size_t i = 0; i < n; ++i)
-        out->f[i] = to == DType::kF8E8M0 ? to_e8m0(x.f[i], round_mode) : round_to(to, x.f[i], saturate);
+      parallel_for(x.size(), 20, [&](int64_t begin, int64_t end) {
+        for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+          out->f[i] = to == DType::kF8E8M0 ? to_e8m0(x.f[i], round_mode) : round_to(to, x.f[i], saturate);
+      });
   } else if (lives_in_f(x.dtype)) {
     for (size_t i = 0; i < n; ++i) out->i[i] = clamp_to(to, x.f[i]);
   } else if (lives_in_f(to)) {

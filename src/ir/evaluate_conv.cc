@@ -124,9 +124,11 @@ void convolve(const Problem& p, const std::vector<T>& x, const std::vector<T>& w
               const std::vector<T>* bias, std::vector<T>& out) {
   const int64_t positions = p.w.out_size();
   if (bias != nullptr)
-    for (int64_t piece = 0; piece < p.batch * p.outputs; ++piece)
-      std::fill_n(out.begin() + piece * positions, positions,
-                  (*bias)[static_cast<size_t>(piece % p.outputs)]);
+    parallel_for(p.batch * p.outputs, positions, [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; ++piece)
+        std::fill_n(out.begin() + piece * positions, positions,
+                    (*bias)[static_cast<size_t>(piece % p.outputs)]);
+    });
   if (out.empty() || x.empty() || weights.empty()) return;
   if (p.outputs_in_group() < 3)
     by_taps(p, x.data(), weights.data(), out.data());

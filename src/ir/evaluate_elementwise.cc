@@ -36,7 +36,10 @@ ArrayPtr map_int(const Array& x, F f) {
 template <class F>
 ArrayPtr test_float(const Array& x, F f) {
   auto out = make_array(DType::kBool, x.shape);
-  for (size_t i = 0; i < x.f.size(); ++i) out->i[i] = f(x.f[i]) ? 1 : 0;
+  parallel_for(x.size(), kCheap, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      out->i[i] = f(x.f[i]) ? 1 : 0;
+  });
   return out;
 }
 
@@ -149,12 +152,11 @@ void zip(const std::vector<In>& a, const std::vector<int64_t>& a_shape, const st
     else
       for (int64_t i = 0; i < n; ++i) o[i] = f(x[i * sx], y[i * sy]);
   };
-  int64_t o = 0;
-  for_each_run<2>(shape, {broadcast_strides(a_shape, shape), broadcast_strides(b_shape, shape)},
-                  [&](const auto& at, int64_t n, const auto& stride) {
-                    run(a.data() + at[0], stride[0], b.data() + at[1], stride[1], out.data() + o, n);
-                    o += n;
-                  });
+  for_each_run_in_parts<2>(shape, {broadcast_strides(a_shape, shape), broadcast_strides(b_shape, shape)},
+                           kCheap, [&](int64_t first, const auto& at, int64_t n, const auto& stride) {
+                             run(a.data() + at[0], stride[0], b.data() + at[1], stride[1], out.data() + first,
+                                 n);
+                           });
 }
 
 template <class F>
@@ -304,16 +306,16 @@ ArrayPtr where(const Node& node, const Array& condition, const Array& x, const A
   if (x.dtype != y.dtype) bad_node(node, "branches differ in dtype");
   auto out = make_array(x.dtype, broadcast_shapes(condition.shape, broadcast_shapes(x.shape, y.shape)));
   const auto select = [&](auto& to, const auto& from_x, const auto& from_y) {
-    size_t o = 0;
-    for_each_run<3>(out->shape,
-                    {broadcast_strides(condition.shape, out->shape), broadcast_strides(x.shape, out->shape),
-                     broadcast_strides(y.shape, out->shape)},
-                    [&](const auto& at, int64_t n, const auto& stride) {
-                      for (int64_t i = 0; i < n; ++i)
-                        to[o++] = condition.i[static_cast<size_t>(at[0] + i * stride[0])]
-                                      ? from_x[static_cast<size_t>(at[1] + i * stride[1])]
-                                      : from_y[static_cast<size_t>(at[2] + i * stride[2])];
-                    });
+    for_each_run_in_parts<3>(out->shape,
+                             {broadcast_strides(condition.shape, out->shape),
+                              broadcast_strides(x.shape, out->shape), broadcast_strides(y.shape, out->shape)},
+                             kCheap, [&](int64_t first, const auto& at, int64_t n, const auto& stride) {
+                               for (int64_t i = 0; i < n; ++i)
+                                 to[static_cast<size_t>(first + i)] =
+                                     condition.i[static_cast<size_t>(at[0] + i * stride[0])]
+                                         ? from_x[static_cast<size_t>(at[1] + i * stride[1])]
+                                         : from_y[static_cast<size_t>(at[2] + i * stride[2])];
+                             });
   };
   if (lives_in_f(x.dtype))
     select(out->f, x.f, y.f);

@@ -42,10 +42,14 @@ ArrayPtr gather(const Node& node, const Array& x, const Array& indices) {
   refuse_empty_axis(node, extent, out->size());
   if (out->size() == 0) return out;
   on_storage(*out, x, [&](auto& to, const auto& from) {
-    auto o = to.begin();
-    for (int64_t n = 0; n < outer; ++n)
-      for (int64_t index : indices.i)
-        o = std::copy_n(from.begin() + (n * extent + clamp_index(index, extent)) * block, block, o);
+    const auto count = static_cast<int64_t>(indices.i.size());
+    parallel_for(outer * count, block + 4, [&](int64_t begin, int64_t end) {
+      auto o = to.begin() + begin * block;
+      for (int64_t piece = begin; piece < end; ++piece) {
+        const int64_t index = clamp_index(indices.i[static_cast<size_t>(piece % count)], extent);
+        o = std::copy_n(from.begin() + (piece / count * extent + index) * block, block, o);
+      }
+    });
   });
   return out;
 }

@@ -7,55 +7,83 @@
 namespace thrice::ir {
 namespace {
 
-constexpr int64_t kRows = 6, kColumns = 8;                // one register tile: 12 accumulators of 4 doubles
-constexpr int64_t kDepth = 256, kTall = 96, kWide = 512;  // blocks: B panel fits L1, A block L2, B block L3
+// Blocks: a B panel fits L1, an A block L2, a B block L3.
+constexpr int64_t kDepth = 256, kTall = 96, kWide = 512;
 
-using Vector = double __attribute__((vector_size(32)));
-
-// tile[6][8] = sum over k of a[k][6] * b[k][8], both packed.
+// tile[ROWS][COLUMNS] = sum over k of a[k][ROWS] * b[k][COLUMNS], both packed, COLUMNS of two vectors. Each
+// element is one chain of multiply-adds in the order of k, whatever the shape of the tile.
+template <class Vector, int ROWS>
 [[gnu::always_inline]] inline void tile_body(int64_t depth, const double* a, const double* b, double* tile) {
-  Vector acc[kRows][2] = {};
+  constexpr int kLanes = sizeof(Vector) / sizeof(double);
+  Vector acc[ROWS][2] = {};
   for (int64_t k = 0; k < depth; ++k) {
     Vector b0, b1;
     std::memcpy(&b0, b, sizeof b0);
-    std::memcpy(&b1, b + 4, sizeof b1);
-    for (int64_t r = 0; r < kRows; ++r) {
+    std::memcpy(&b1, b + kLanes, sizeof b1);
+    for (int r = 0; r < ROWS; ++r) {
       acc[r][0] += a[r] * b0;
       acc[r][1] += a[r] * b1;
     }
-    a += kRows;
-    b += kColumns;
+    a += ROWS;
+    b += 2 * kLanes;
   }
   std::memcpy(tile, acc, sizeof acc);
 }
 
+using Vector4 = double __attribute__((vector_size(32)));
+using Vector8 = double __attribute__((vector_size(64)));
+
+struct Tile {
+  int64_t rows, columns;
+  void (*multiply)(int64_t depth, const double* a, const double* b, double* tile);
+};
+constexpr int64_t kMostTile = 12 * 16;
+
 void tile_plain(int64_t depth, const double* a, const double* b, double* tile) {
-  tile_body(depth, a, b, tile);
+  tile_body<Vector4, 6>(depth, a, b, tile);
 }
-using Tile = void (*)(int64_t, const double*, const double*, double*);
 #if defined(__x86_64__)
 [[gnu::target("avx2,fma")]] void tile_avx2(int64_t depth, const double* a, const double* b, double* tile) {
-  tile_body(depth, a, b, tile);
+  tile_body<Vector4, 6>(depth, a, b, tile);  // 12 of 16 registers
 }
-Tile choose_tile() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? tile_avx2 : tile_plain;
+[[gnu::target("avx512f,avx512vl,prefer-vector-width=512")]] void tile_avx512(int64_t depth, const double* a,
+                                                                             const double* b, double* tile) {
+  tile_body<Vector8, 12>(depth, a, b, tile);  // 24 of 32 registers
 }
-#else
-Tile choose_tile() { return tile_plain; }
 #endif
+Tile choose_tile() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) return {12, 16, tile_avx512};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {6, 8, tile_avx2};
+#endif
+  return {6, 8, tile_plain};
+}
 
-// Packs `lines` lines of width `width` (rows of A, columns of B) in groups, the lines of a group side by
-// side.
+// Packs `lines` lines (rows of A, columns of B) in groups of WIDTH, the lines of a group side by side.
+template <int64_t WIDTH>
 void pack(const double* from, int64_t line_stride, int64_t depth_stride, int64_t lines, int64_t depth,
-          int64_t width, double* to) {
-  for (int64_t l = 0; l < lines; l += width) {
-    const int64_t here = std::min(width, lines - l);
-    const double* base = from + l * line_stride;
-    for (int64_t k = 0; k < depth; ++k, to += width) {
-      for (int64_t r = 0; r < here; ++r) to[r] = base[r * line_stride + k * depth_stride];
-      for (int64_t r = here; r < width; ++r) to[r] = 0;
+          double* to) {
+  const int64_t whole = lines - lines % WIDTH, rest = lines - whole;
+  if (line_stride == 1) {
+    constexpr int64_t kStreams = 8;  // rows read side by side
+    for (int64_t k0 = 0; k0 < depth; k0 += kStreams)
+      for (int64_t l = 0; l < whole; l += WIDTH)
+        for (int64_t k = k0; k < std::min(depth, k0 + kStreams); ++k)
+          std::memcpy(to + l * depth + k * WIDTH, from + l + k * depth_stride, WIDTH * sizeof(double));
+  } else {
+    for (int64_t l = 0; l < whole; l += WIDTH) {
+      const double* base = from + l * line_stride;
+      double* group = to + l * depth;
+      for (int64_t k = 0; k < depth; ++k, group += WIDTH)
+        for (int64_t r = 0; r < WIDTH; ++r) group[r] = base[r * line_stride + k * depth_stride];
     }
   }
+  if (rest == 0) return;
+  const double* base = from + whole * line_stride;
+  double* group = to + whole * depth;
+  for (int64_t k = 0; k < depth; ++k)
+    for (int64_t r = 0; r < WIDTH; ++r)
+      group[k * WIDTH + r] = r < rest ? base[r * line_stride + k * depth_stride] : 0;
 }
 
 double dot(const double* a, const double* b, int64_t n) {
@@ -108,25 +136,34 @@ void gemm(int64_t m, int64_t n, int64_t k, MatrixView<double> a, MatrixView<doub
   if (m <= 0 || n <= 0 || k <= 0) return;
   if ((m <= kThin || n <= kThin) && thin_product(m, n, k, a, b, c, ldc)) return;
   static const Tile tile = choose_tile();
+  const bool wide_tile = tile.columns == 16;
   const int64_t deep = std::min(k, kDepth);
-  std::vector<double> pa(static_cast<size_t>(round_up(std::min(m, kTall), kRows) * deep));
-  std::vector<double> pb(static_cast<size_t>(round_up(std::min(n, kWide), kColumns) * deep));
-  double sums[kRows * kColumns];
+  // Kept by the thread: products are many, and some small.
+  static thread_local std::vector<double> pa, pb;
+  const auto room = [](std::vector<double>& buffer, int64_t elements) {
+    if (buffer.size() < static_cast<size_t>(elements)) buffer.resize(static_cast<size_t>(elements));
+  };
+  room(pa, round_up(std::min(m, kTall), tile.rows) * deep);
+  room(pb, round_up(std::min(n, kWide), tile.columns) * deep);
+  double sums[kMostTile];
   for (int64_t n0 = 0; n0 < n; n0 += kWide) {
     const int64_t wide = std::min(kWide, n - n0);
     for (int64_t k0 = 0; k0 < k; k0 += kDepth) {
       const int64_t depth = std::min(kDepth, k - k0);
-      pack(b.data + k0 * b.row + n0 * b.column, b.column, b.row, wide, depth, kColumns, pb.data());
+      (wide_tile ? pack<16> : pack<8>)(b.data + k0 * b.row + n0 * b.column, b.column, b.row, wide, depth,
+                                       pb.data());
       for (int64_t m0 = 0; m0 < m; m0 += kTall) {
         const int64_t tall = std::min(kTall, m - m0);
-        pack(a.data + m0 * a.row + k0 * a.column, a.row, a.column, tall, depth, kRows, pa.data());
-        for (int64_t j = 0; j < wide; j += kColumns)
-          for (int64_t i = 0; i < tall; i += kRows) {
-            tile(depth, pa.data() + i * depth, pb.data() + j * depth, sums);
-            const int64_t rows = std::min(kRows, tall - i), columns = std::min(kColumns, wide - j);
+        (wide_tile ? pack<12> : pack<6>)(a.data + m0 * a.row + k0 * a.column, a.row, a.column, tall, depth,
+                                         pa.data());
+        for (int64_t j = 0; j < wide; j += tile.columns)
+          for (int64_t i = 0; i < tall; i += tile.rows) {
+            tile.multiply(depth, pa.data() + i * depth, pb.data() + j * depth, sums);
+            const int64_t rows = std::min(tile.rows, tall - i), columns = std::min(tile.columns, wide - j);
             for (int64_t r = 0; r < rows; ++r) {
               double* to = c + (m0 + i + r) * ldc + n0 + j;
-              for (int64_t q = 0; q < columns; ++q) to[q] += sums[r * kColumns + q];
+              const double* from = sums + r * tile.columns;
+              for (int64_t q = 0; q < columns; ++q) to[q] += from[q];
             }
           }
       }

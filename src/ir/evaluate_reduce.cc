@@ -38,22 +38,31 @@ Layout layout_of(const Node& node, const Array& x, const std::vector<int64_t>& a
   return out;
 }
 
-// acc = f(acc, element) over all elements of x.
+// acc = f(acc, element) over all elements of x, for each result in the order of the elements.
 template <class T, class F>
 void accumulate(const Array& x, const std::vector<T>& from, const Layout& layout, std::vector<T>& to, F f) {
-  for_each_run<2>(x.shape, {row_major_strides(x.shape), layout.strides},
-                  [&](const auto& at, int64_t n, const auto& stride) {
-                    const T* in = from.data() + at[0];
-                    T* out = to.data() + at[1];
-                    if (stride[1] == 0) {
-                      T acc = *out;
-                      for (int64_t i = 0; i < n; ++i) acc = f(acc, in[i * stride[0]]);
-                      *out = acc;
-                    } else {
-                      for (int64_t i = 0; i < n; ++i)
-                        out[i * stride[1]] = f(out[i * stride[1]], in[i * stride[0]]);
-                    }
-                  });
+  const auto run = [&](const auto& at, int64_t n, const auto& stride) {
+    const T* in = from.data() + at[0];
+    T* out = to.data() + at[1];
+    if (stride[1] == 0) {
+      T acc = *out;
+      for (int64_t i = 0; i < n; ++i) acc = f(acc, in[i * stride[0]]);
+      *out = acc;
+    } else {
+      for (int64_t i = 0; i < n; ++i) out[i * stride[1]] = f(out[i * stride[1]], in[i * stride[0]]);
+    }
+  };
+  const std::array<std::vector<int64_t>, 2> strides{row_major_strides(x.shape), layout.strides};
+  std::vector<int64_t> shape = x.shape;
+  std::array<std::vector<int64_t>, 2> collapsed = strides;
+  collapse(shape, collapsed);
+  const bool splits = shape.size() > 1 && collapsed[1][0] != 0;  // no two parts share a result
+  if (splits)
+    for_each_run_in_parts<2>(
+        x.shape, strides, 2,
+        [&](int64_t, const auto& at, int64_t n, const auto& stride) { run(at, n, stride); });
+  else
+    for_each_run<2>(x.shape, strides, run);
 }
 
 ArrayPtr reduce_float(const Node& node, const Array& x, const Layout& layout, const std::string& kind) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/evaluate_threads.h"
+
 namespace thrice::ir {
 
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
@@ -58,6 +60,32 @@ void for_each_run(std::vector<int64_t> shape, std::array<std::vector<int64_t>, N
     }
     if (d == 0) return;
   }
+}
+
+// The same over parts of `shape` along its first axes of more than one element, on several threads where
+// elements are many: f(first, offsets, count, inner strides), `first` = number of the run's first element in
+// row-major order. Runs come in no order; f must not throw.
+template <std::size_t N, class F>
+void for_each_run_in_parts(std::vector<int64_t> shape, std::array<std::vector<int64_t>, N> strides,
+                           int64_t work, F&& f) {
+  for (int64_t extent : shape)
+    if (extent == 0) return;
+  collapse(shape, strides);
+  int64_t inner = 1;
+  for (std::size_t d = 1; d < shape.size(); ++d) inner *= shape[d];
+  const int64_t outer = shape.empty() ? 1 : shape[0];
+  parallel_for(outer, inner * work, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> part = shape;
+    if (!part.empty()) part[0] = end - begin;
+    std::array<int64_t, N> base{};
+    for (std::size_t k = 0; k < N && !shape.empty(); ++k) base[k] = begin * strides[k][0];
+    int64_t first = begin * inner;
+    for_each_run<N>(part, strides, [&](std::array<int64_t, N> at, int64_t n, const auto& stride) {
+      for (std::size_t k = 0; k < N; ++k) at[k] += base[k];
+      f(first, at, n, stride);
+      first += n;
+    });
+  });
 }
 
 }  // namespace thrice::ir

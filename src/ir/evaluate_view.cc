@@ -48,8 +48,7 @@ ArrayPtr read_through(const Array& x, const std::vector<AxisMap>& maps, const Ar
       else if constexpr (std::is_same_v<Element, int64_t>)
         filling = fill->i.at(0);
     }
-    auto o = to.begin();
-    const auto walk = [&](const auto& self, size_t axis, int64_t base) -> void {
+    const auto walk = [&](const auto& self, size_t axis, int64_t base, auto& o) -> void {
       if (axis == rank) {
         if (base < 0)
           o = std::fill_n(o, block, filling);
@@ -64,9 +63,24 @@ ArrayPtr read_through(const Array& x, const std::vector<AxisMap>& maps, const Ar
         return;
       }
       for (int64_t index : maps[axis])
-        self(self, axis + 1, base < 0 || index == kFill ? -1 : base + index * strides[axis]);
+        self(self, axis + 1, base < 0 || index == kFill ? -1 : base + index * strides[axis], o);
     };
-    walk(walk, 0, 0);
+    // Split by the first axis, or the first two: batches and channels, of which one is often 1.
+    const size_t split = rank > 2 || (rank == 2 && block > 1) ? 2 : std::min<size_t>(rank, 1);
+    const int64_t columns = split == 2 ? static_cast<int64_t>(maps[1].size()) : 1;
+    const int64_t pieces = split == 0 ? 1 : static_cast<int64_t>(maps[0].size()) * columns;
+    const int64_t piece = out->size() / pieces;
+    parallel_for(pieces, piece * 2, [&](int64_t begin, int64_t end) {
+      auto o = to.begin() + begin * piece;
+      for (int64_t p = begin; p < end; ++p) {
+        int64_t base = 0;
+        for (size_t axis = 0; axis < split && base >= 0; ++axis) {
+          const int64_t index = maps[axis][static_cast<size_t>(axis == 0 ? p / columns : p % columns)];
+          base = index == kFill ? -1 : base + index * strides[axis];
+        }
+        walk(walk, split, base, o);
+      }
+    });
   });
   return out;
 }
@@ -78,8 +92,12 @@ std::vector<AxisMap> identity_maps(const Array& x) {
 }
 
 ArrayPtr with_shape(const Array& x, std::vector<int64_t> shape) {
-  auto out = std::make_shared<Array>(x);
-  out->shape = std::move(shape);
+  auto out = make_array(x.dtype, std::move(shape));
+  on_storage(*out, x, [&](auto& to, const auto& from) {
+    parallel_for(static_cast<int64_t>(from.size()), 1, [&](int64_t begin, int64_t end) {
+      std::copy(from.begin() + begin, from.begin() + end, to.begin() + begin);
+    });
+  });
   return out;
 }
 
@@ -122,10 +140,11 @@ ArrayPtr transpose(const Node& node, const Array& x) {
   }
   auto out = make_array(x.dtype, shape);
   on_storage(*out, x, [&](auto& to, const auto& from) {
-    size_t o = 0;
-    for_each_run<1>(shape, {strides}, [&](const auto& at, int64_t n, const auto& stride) {
-      for (int64_t i = 0; i < n; ++i) to[o++] = from[static_cast<size_t>(at[0] + i * stride[0])];
-    });
+    for_each_run_in_parts<1>(
+        shape, {strides}, 2, [&](int64_t first, const auto& at, int64_t n, const auto& stride) {
+          for (int64_t i = 0; i < n; ++i)
+            to[static_cast<size_t>(first + i)] = from[static_cast<size_t>(at[0] + i * stride[0])];
+        });
   });
   return out;
 }

@@ -11,12 +11,15 @@
 #include "ir/delta_rule.h"
 #include "ir/evaluate_threads.h"
 #include "ir/infer.h"
+#include "ir/normals.h"
 
 namespace thrice::ir {
 namespace {
 
-double heavy_tail(Rng& random) {  // Student's t with three degrees of freedom
-  const double x = random.normal(), a = random.normal(), b = random.normal(), c = random.normal();
+constexpr int64_t kBlock = 256;  // elements drawn at once
+
+// Student's t with three degrees of freedom.
+double heavy_tail(double x, double a, double b, double c) {
   return x / std::sqrt((a * a + b * b + c * c) / 3 + 1e-12);
 }
 
@@ -57,31 +60,49 @@ double edge_value(DType dtype, Rng& random) {
   }
 }
 
-double float_of(DType dtype, InputKind kind, Rng& random, int64_t low, int64_t high) {
+// The next `n` floats (at most kBlock), each with as many numbers of the generator as draws_of says.
+void draw_block(DType dtype, InputKind kind, Rng& random, int64_t low, int64_t high, int64_t n, double* to) {
+  static thread_local double u[4 * kBlock], v[4 * kBlock], w[4 * kBlock];
   switch (kind) {
     case InputKind::kSmallIntegers:
-      return static_cast<double>(low) +
-             static_cast<double>(random.below(static_cast<size_t>(std::max<int64_t>(high - low, 1))));
+      for (int64_t i = 0; i < n; ++i)
+        to[i] = static_cast<double>(low) +
+                static_cast<double>(random.below(static_cast<size_t>(std::max<int64_t>(high - low, 1))));
+      return;
     case InputKind::kNormal:
-      return random.normal();
+      for (int64_t i = 0; i < n; ++i) u[i] = random.uniform(), v[i] = random.uniform();
+      return normals(n, u, v, to);
     case InputKind::kUniform:
-      return random.uniform();
+      for (int64_t i = 0; i < n; ++i) to[i] = random.uniform();
+      return;
     case InputKind::kHeavyTail:
-      return heavy_tail(random);
-    case InputKind::kWideRange: {
-      const double magnitude = std::exp2(24 * random.uniform() - 12);
-      return random.next() & 1 ? -magnitude : magnitude;
-    }
+      for (int64_t i = 0; i < 4 * n; ++i) u[i] = random.uniform(), v[i] = random.uniform();
+      normals(4 * n, u, v, w);
+      for (int64_t i = 0; i < n; ++i) to[i] = heavy_tail(w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
+      return;
+    case InputKind::kWideRange:
+      for (int64_t i = 0; i < n; ++i) {
+        const double magnitude = std::exp2(24 * random.uniform() - 12);
+        to[i] = random.next() & 1 ? -magnitude : magnitude;
+      }
+      return;
     case InputKind::kOutliers: {
-      const double v = random.normal();
-      return random.below(1024) == 0 ? v * 0x1p20 : v;
+      double factor[kBlock];
+      for (int64_t i = 0; i < n; ++i) {
+        u[i] = random.uniform(), v[i] = random.uniform();
+        factor[i] = random.below(1024) == 0 ? 0x1p20 : 1.0;
+      }
+      normals(n, u, v, to);
+      for (int64_t i = 0; i < n; ++i) to[i] *= factor[i];
+      return;
     }
     case InputKind::kEdgeValues:
-      return edge_value(dtype, random);
+      for (int64_t i = 0; i < n; ++i) to[i] = edge_value(dtype, random);
+      return;
     case InputKind::kPositive:
-      return 1 + random.uniform();
+      for (int64_t i = 0; i < n; ++i) to[i] = 1 + random.uniform();
+      return;
   }
-  return 0;
 }
 
 // Numbers that one element takes of the generator; 0 = that depends on what it draws.
@@ -262,15 +283,25 @@ Tensor make_input(DType dtype, const std::vector<int64_t>& shape, InputKind kind
     // Finite kinds stay finite in narrow types: out of range becomes the largest value.
     const bool saturate = kind != InputKind::kEdgeValues;
     const auto draw = [&](Rng& from, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        double v = round_to(dtype, float_of(dtype, kind, from, low, high), saturate);
-        if (saturate && !std::isfinite(v)) v = std::copysign(dtype == DType::kF16 ? 65504.0 : 1.0, v);
-        out.set(i, v);
+      double block[kBlock];
+      for (int64_t at = begin; at < end; at += kBlock) {
+        const int64_t n = std::min(kBlock, end - at);
+        draw_block(dtype, kind, from, low, high, n, block);
+        if (dtype == DType::kF32) {  // of these kinds none leaves its range
+          float* to = reinterpret_cast<float*>(out.mutable_data()) + at;
+          for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(block[i]);
+          continue;
+        }
+        for (int64_t i = 0; i < n; ++i) {
+          double v = round_to(dtype, block[i], saturate);
+          if (saturate && !std::isfinite(v)) v = std::copysign(dtype == DType::kF16 ? 65504.0 : 1.0, v);
+          out.set(at + i, v);
+        }
       }
     };
     // Parts begin where the sequence would have been: the numbers do not depend on the cores.
     if (const uint64_t draws = draws_of(kind, low, high))
-      parallel_for(out.size(), 16 * static_cast<int64_t>(draws), [&](int64_t begin, int64_t end) {
+      parallel_for(out.size(), 8 * static_cast<int64_t>(draws), [&](int64_t begin, int64_t end) {
         Rng from(start + kStep * draws * static_cast<uint64_t>(begin));
         draw(from, begin, end);
       });
@@ -314,7 +345,9 @@ std::vector<Tensor> make_inputs(const Graph& graph, const Bindings& bindings, In
     Tensor x = make_input(dtype, shape, kind, own_seed);
     if (is_float(dtype) && d.positive && kind != InputKind::kEdgeValues) {
       x.mutable_data();
-      for (int64_t i = 0; i < x.size(); ++i) x.set(i, std::fabs(x.as_double(i)));
+      parallel_for(x.size(), 8, [&x](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) x.set(i, std::fabs(x.as_double(i)));
+      });
     }
     inputs.push_back(std::move(x));
   }

@@ -60,32 +60,63 @@ CheckResult check(backend::Device& device, backend::Stream& stream, const backen
   }
   Arguments arguments(device, stream, program, workload, launches, oracle.facts(), fences);
   std::vector<bool> compared(workload.graph.outputs.size(), false);
-  std::vector<Round> rounds = rounds_of(gate, seed, workload.graph);
-  const size_t usual = rounds.size();
-  for (size_t r = 0; r < rounds.size(); ++r) {
-    const Round round = rounds[r];
-    const Fill fill = fill_of(r);
+  const auto all_compared = [&] {
+    return std::find(compared.begin(), compared.end(), false) == compared.end();
+  };
+  size_t begun = 0;  // rounds so far: fills alternate
+  const auto launch = [&](const Round& round) {
     const std::vector<ir::Tensor>& inputs = oracle.inputs(round.kind, round.seed);
-    if (entered) entered(r == 0 ? first_launch_phase(device.spec()) : Phase::kDevice);
-    arguments.prepare(inputs, fill);
-    for (const backend::RecordedLaunch& launch : arguments.launches()) stream.launch(launch);
+    if (entered) entered(begun == 0 ? first_launch_phase(device.spec()) : Phase::kDevice);
+    arguments.prepare(inputs, fill_of(begun++));
+    for (const backend::RecordedLaunch& recorded : arguments.launches()) stream.launch(recorded);
     stream.synchronize();
     if (entered) entered(Phase::kHost);
+    return left_by(arguments, workload, inputs);
+  };
+  // False: wrong, nothing further need be looked at.
+  const auto passes = [&](const Round& round, const Left& left, size_t number) {
     const Judgement j =
-        judge(arguments, workload, oracle, round.kind, round.seed, fill.poison, gate == Gate::kFull);
+        judge(left, oracle, round.kind, round.seed, fill_of(number).poison, gate == Gate::kFull);
     if (!j.reason.empty() || !(j.error * result.error_limit <= result.error * j.limit) ||
         result.error_limit == 0) {
       result.error = j.error;
       result.error_limit = j.limit;
     }
     result.reason = j.reason;
-    if (!j.reason.empty()) return result;
+    if (!j.reason.empty()) return false;
     for (size_t o = 0; o < compared.size(); ++o) compared[o] = compared[o] || j.compared[o];
-    // A few results under a root or logarithm may be NaN whatever the usual kinds drew: then inputs inside
-    // its domain.
-    const bool all_compared = std::find(compared.begin(), compared.end(), false) == compared.end();
-    if (r + 1 >= usual && r + 1 == rounds.size() && !all_compared && rounds.size() < usual + kPositiveRounds)
-      rounds.push_back({InputKind::kPositive, seed + rounds.size() - usual});
+    return true;
+  };
+  // All rounds run before the first answer is computed; then answers are computed side by side. What such a
+  // batch may hold of large regions is bounded: those go round by round.
+  const std::vector<Round> rounds = rounds_of(gate, seed, workload.graph);
+  for (size_t next = 0; next < rounds.size();) {
+    const size_t first = next;
+    constexpr size_t kHeld = size_t{256} << 20;  // bytes of outputs
+    std::vector<Left> left;
+    std::vector<std::pair<InputKind, uint64_t>> cases;
+    for (size_t held = 0; next < rounds.size() && held < kHeld; ++next) {
+      left.push_back(launch(rounds[next]));
+      if (!left.back().damage.empty()) {
+        passes(rounds[next], left.back(), next);
+        return result;
+      }
+      cases.emplace_back(rounds[next].kind, rounds[next].seed);
+      for (const ir::Tensor& output : left.back().outputs) held += output.bytes();
+    }
+    oracle.answer_all(cases, gate == Gate::kFull);
+    for (size_t r = first; r < next; ++r) {
+      if (!passes(rounds[r], left[r - first], r)) return result;
+      left[r - first] = {};
+      if (entered) entered(Phase::kHost);
+    }
+  }
+  // A few results under a root or logarithm may be NaN whatever the usual kinds drew: then inputs inside its
+  // domain.
+  for (size_t again = 0; !all_compared() && again < kPositiveRounds; ++again) {
+    const Round round{InputKind::kPositive, seed + again};
+    const size_t number = begun;
+    if (!passes(round, launch(round), number)) return result;
   }
   const auto never = std::find(compared.begin(), compared.end(), false);
   if (never != compared.end()) {

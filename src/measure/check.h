@@ -30,6 +30,10 @@ class Oracle {
   const std::vector<ir::Tensor>& inputs(ir::InputKind kind, uint64_t seed);
   // Bounds of elements cost as much again as the answer: screening leaves them out.
   const Case& answer(ir::InputKind kind, uint64_t seed, bool with_bounds = false);
+  // The same for several (at most fourteen), small regions' side by side on all cores; larger ones', whose
+  // operators fill the cores alone, when they are asked for.
+  void answer_all(const std::vector<std::pair<ir::InputKind, uint64_t>>& cases, bool with_bounds);
+  void forget_answers();  // gives their memory back; what was handed out is no longer valid
   const std::vector<ir::Fact>& facts() const;
   const ir::Bindings& bindings() const;  // symbol -> extent, of facts()
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
+#include "ir/evaluate_threads.h"
 #include "measure/arguments.h"
 
 namespace thrice::measure {
@@ -30,14 +32,22 @@ int64_t first_poisoned(const ir::Tensor& tensor, std::byte poison) {
     std::memcpy(&word, tensor.data() + static_cast<size_t>(e) * sizeof(Word), sizeof(Word));
     return word;
   };
-  for (int64_t begin = 0; begin < tensor.size(); begin += kPart) {
-    const int64_t end = std::min(tensor.size(), begin + kPart);
-    int found = 0;
-    for (int64_t e = begin; e < end; ++e) found |= at(e) == pattern ? 1 : 0;
-    for (int64_t e = begin; found && e < end; ++e)
-      if (at(e) == pattern) return e;
-  }
-  return -1;
+  std::atomic<int64_t> first{tensor.size()};
+  ir::parallel_for((tensor.size() + kPart - 1) / kPart, kPart, [&](int64_t from, int64_t until) {
+    for (int64_t part = from; part < until && part * kPart < first; ++part) {
+      const int64_t begin = part * kPart, end = std::min(tensor.size(), begin + kPart);
+      int found = 0;
+      for (int64_t e = begin; e < end; ++e) found |= at(e) == pattern ? 1 : 0;
+      for (int64_t e = begin; found && e < end; ++e)
+        if (at(e) == pattern) {
+          int64_t before = first;
+          while (e < before && !first.compare_exchange_weak(before, e)) {
+          }
+          return;
+        }
+    }
+  });
+  return first < tensor.size() ? first.load() : -1;
 }
 int64_t first_poisoned(const ir::Tensor& tensor, std::byte poison) {
   switch (dtype_bytes(tensor.dtype())) {
@@ -76,27 +86,39 @@ Judgement judge_output(const ir::Tensor& result, const Oracle::Case& answer, siz
 
 }  // namespace
 
-Judgement judge(Arguments& arguments, const ir::Workload& workload, Oracle& oracle, ir::InputKind kind,
-                uint64_t seed, std::byte poison, bool with_bounds) {
+Left left_by(Arguments& arguments, const ir::Workload& workload, const std::vector<ir::Tensor>& inputs) {
+  Left left;
+  left.damage = arguments.damage(inputs);
+  for (size_t o = 0; o < workload.graph.outputs.size() && left.damage.empty(); ++o)
+    left.outputs.push_back(arguments.output(o));
+  return left;
+}
+
+Judgement judge(const Left& left, Oracle& oracle, ir::InputKind kind, uint64_t seed, std::byte poison,
+                bool with_bounds) {
   Judgement worst;
   const auto named = [&](Judgement j) {
     j.reason = fmt::format("{} inputs, seed {}: {}", ir::input_kind_name(kind), seed, j.reason);
     return j;
   };
-  worst.reason = arguments.damage(oracle.inputs(kind, seed));
+  worst.reason = left.damage;
   if (!worst.reason.empty()) return named(worst);
-  std::vector<ir::Tensor> outputs;
   std::vector<bool> compared;
-  for (size_t o = 0; o < workload.graph.outputs.size(); ++o) outputs.push_back(arguments.output(o));
   const Oracle::Case& answer = oracle.answer(kind, seed, with_bounds);
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    const Judgement j = judge_output(outputs[o], answer, o, poison);
+  for (size_t o = 0; o < left.outputs.size(); ++o) {
+    const Judgement j = judge_output(left.outputs[o], answer, o, poison);
     if (!j.reason.empty()) return named(j);
     compared.push_back(j.compared[0]);
     if (worst.limit == 0 || !(j.error * worst.limit <= worst.error * j.limit)) worst = j;
   }
   worst.compared = compared;
   return worst;
+}
+
+Judgement judge(Arguments& arguments, const ir::Workload& workload, Oracle& oracle, ir::InputKind kind,
+                uint64_t seed, std::byte poison, bool with_bounds) {
+  const Left left = left_by(arguments, workload, oracle.inputs(kind, seed));
+  return judge(left, oracle, kind, seed, poison, with_bounds);
 }
 
 }  // namespace thrice::measure

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 
 #include "ir/element_bound.h"
+#include "ir/evaluate_threads.h"
 #include "measure/check.h"
 #include "measure/ordinary.h"
 
@@ -85,46 +87,87 @@ const std::vector<ir::Tensor>& Oracle::inputs(ir::InputKind kind, uint64_t seed)
   return state_->entry(kind, seed).values.inputs;
 }
 
-const Oracle::Case& Oracle::answer(ir::InputKind kind, uint64_t seed, bool with_bounds) {
-  State::Entry& entry = state_->entry(kind, seed);
-  Case& c = entry.values;
-  if (entry.answered && (entry.bounded || !with_bounds)) return c;
-  const ir::Graph& graph = state_->workload->graph;
+namespace {
+
+// The float64 answer, its limits, and where asked for its bounds: what the former evaluated serves the
+// latter.
+void compute(const ir::Graph& graph, const std::vector<Fact>& all, bool with_bounds, Oracle::Case& c) {
   std::vector<ir::ArrayPtr> inputs;
   for (const ir::Tensor& tensor : c.inputs) inputs.push_back(ir::to_array(tensor));
-  if (with_bounds) {
-    const auto bounds = ir::element_bounds(graph, inputs);
-    c.bounds.assign(bounds.size(), {});
-    for (size_t o = 0; o < bounds.size(); ++o)
-      if (bounds[o]) c.bounds[o] = *bounds[o];
-    entry.bounded = true;
-  }
-  if (entry.answered) return c;
   std::vector<ir::ArrayPtr> exact(graph.values.size());
   ir::EvaluateOptions options;
   options.observe = [&exact](const ir::Node& node, const std::vector<ir::ArrayPtr>& results) {
-    for (size_t o = 0; o < node.outputs.size(); ++o)
+    for (size_t o = 0; o < node.outputs.size() && o < results.size(); ++o)
       if (node.outputs[o] != ir::kNoValue) exact[static_cast<size_t>(node.outputs[o])] = results[o];
   };
   c.outputs = ir::evaluate_graph(graph, inputs, options);
-  const std::vector<ir::ArrayPtr> ordinary = evaluate_ordinary(graph, inputs, state_->all, exact);
-  if (!entry.bounded) c.bounds.assign(c.outputs.size(), {});
-  for (size_t o = 0; o < c.outputs.size(); ++o) {
-    const ir::Array& reference = *c.outputs[o];
-    double limit = 0;
-    if (is_float(reference.dtype)) {
-      const double own =
-          ir::compare(ir::to_tensor(*ordinary[o]), reference, std::numeric_limits<double>::infinity()).error;
-      // Where the ordinary operator itself overflows between its nodes, no value can be asked for: only that
-      // every element is written.
-      limit = std::isfinite(own) ? ir::error_limit(reference.dtype, own)
-                                 : std::numeric_limits<double>::infinity();
+  c.limits.clear();
+  {
+    const std::vector<ir::ArrayPtr> ordinary = evaluate_ordinary(graph, inputs, all, exact);
+    for (size_t o = 0; o < c.outputs.size(); ++o) {
+      const ir::Array& reference = *c.outputs[o];
+      double limit = 0;
+      if (is_float(reference.dtype)) {
+        const double own =
+            ir::compare(ir::to_tensor(*ordinary[o]), reference, std::numeric_limits<double>::infinity())
+                .error;
+        // Where the ordinary operator itself overflows between its nodes, no value can be asked for: only
+        // that every element is written.
+        limit = std::isfinite(own) ? ir::error_limit(reference.dtype, own)
+                                   : std::numeric_limits<double>::infinity();
+      }
+      c.limits.push_back(limit);
     }
-    c.limits.push_back(limit);
   }
-  entry.answered = true;
-  return c;
+  c.bounds.assign(c.outputs.size(), {});
+  if (!with_bounds) return;
+  auto bounds = ir::element_bounds(graph, inputs, &exact);
+  for (size_t o = 0; o < bounds.size(); ++o)
+    if (bounds[o]) c.bounds[o] = std::move(*bounds[o]);
 }
+
+}  // namespace
+
+const Oracle::Case& Oracle::answer(ir::InputKind kind, uint64_t seed, bool with_bounds) {
+  State::Entry& entry = state_->entry(kind, seed);
+  if (entry.answered && (entry.bounded || !with_bounds)) return entry.values;
+  compute(state_->workload->graph, state_->all, with_bounds, entry.values);
+  entry.answered = true;
+  entry.bounded = with_bounds;
+  return entry.values;
+}
+
+void Oracle::answer_all(const std::vector<std::pair<ir::InputKind, uint64_t>>& cases, bool with_bounds) {
+  // Large regions keep all cores busy by themselves; side by side they would only need more memory.
+  constexpr double kSmall = 4e6;  // elements of all values
+  double elements = 0;
+  for (const Fact& fact : state_->all) {
+    double size = 1;
+    for (const ir::Dim& d : fact.type.shape) size *= d.is_const() ? static_cast<double>(d.value()) : 1;
+    elements += size;
+  }
+  std::vector<State::Entry*> open;
+  for (const auto& [kind, seed] : cases) {
+    State::Entry& entry = state_->entry(kind, seed);
+    if (!entry.answered || (with_bounds && !entry.bounded)) open.push_back(&entry);
+  }
+  if (!(elements <= kSmall)) return;  // one by one, when they are asked for
+  std::vector<std::exception_ptr> failures(open.size());
+  ir::run_parts(static_cast<int64_t>(open.size()), [&](int64_t i) {
+    State::Entry& entry = *open[static_cast<size_t>(i)];
+    try {
+      compute(state_->workload->graph, state_->all, with_bounds, entry.values);
+      entry.answered = true;
+      entry.bounded = with_bounds;
+    } catch (...) {
+      failures[static_cast<size_t>(i)] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+void Oracle::forget_answers() { state_->entries.clear(); }
 
 const std::vector<Fact>& Oracle::facts() const { return state_->facts; }
 const ir::Bindings& Oracle::bindings() const { return state_->bindings; }

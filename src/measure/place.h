@@ -71,10 +71,16 @@ class TrialPlace {
     (void)facts;
     (void)coming;
   }
+  // Texts that no trial will ask for: built beside when nothing else is waiting. fetch() waits for all of
+  // them and puts one into the kernel cache.
+  virtual void build_later(const std::vector<artifact::KernelSource>& sources) { (void)sources; }
+  virtual void fetch(const artifact::KernelSource& source) { (void)source; }
   // The device's peaks, measured (measure/probe.h); its own spec where it tells them. Throws what failed.
   virtual target::DeviceSpec probe() = 0;
   // How many candidates ahead are worth preparing; 1 = none but the next.
   virtual size_t lookahead() const { return 1; }
+  // Checks run with buffers that end at unmapped memory, where the device offers it.
+  virtual bool fences() const { return false; }
   // Goes on without unmapped memory at the ends of buffers; false: there was none.
   virtual bool drop_fences() { return false; }
   // Why no further trial can be made; empty = one can.

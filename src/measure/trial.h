@@ -23,6 +23,8 @@ class TrialRunner {
   // Candidates that will be tried soon: their text goes to where it may be built meanwhile.
   void prepare(const ir::Workload& workload, const family::Family& family, const std::vector<ir::Fact>& facts,
                const std::vector<artifact::Schedule>& schedules);
+  void build_later(const std::vector<artifact::KernelSource>& sources) { place_->build_later(sources); }
+  void fetch(const artifact::KernelSource& source) { place_->fetch(source); }
   // Where trials run, with what is known of the device afterwards: what is faster is a measuring error.
   target::DeviceSpec probe() { return peaks_ = place_->probe(); }
   // As probe(), with peaks that are known.

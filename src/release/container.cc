@@ -34,28 +34,37 @@ size_t align_up(size_t n) { return (n + kSectionAlignment - 1) / kSectionAlignme
 }  // namespace
 
 void write_container(const std::string& path, const Sections& sections) {
-  std::vector<std::byte> out;
-  for (char c : kMagic) out.push_back(static_cast<std::byte>(c));
-  put(out, kVersion, 4);
-  put(out, sections.size(), 4);
+  static constexpr std::array<std::byte, kSectionAlignment> kZeros{};
+  std::vector<std::byte> head;
+  for (char c : kMagic) head.push_back(static_cast<std::byte>(c));
+  put(head, kVersion, 4);
+  put(head, sections.size(), 4);
   size_t offset = align_up(kHeadBytes + sections.size() * kEntryBytes + kDigestBytes);
-  for (const auto& [name, bytes] : sections) {
+  const size_t first = offset;
+  Pieces file{{}};  // the head, when it is complete
+  for (const auto& [name, pieces] : sections) {
     if (name.size() >= kNameBytes) throw Error(Code::kInternal, "release: section name too long");
     for (size_t i = 0; i < kNameBytes; ++i)
-      out.push_back(i < name.size() ? static_cast<std::byte>(name[i]) : std::byte{0});
-    put(out, offset, 8);
-    put(out, bytes.size(), 8);
-    const auto digest = hash_bytes(bytes);
-    for (uint8_t b : digest) out.push_back(std::byte{b});
-    offset = align_up(offset + bytes.size());
+      head.push_back(i < name.size() ? static_cast<std::byte>(name[i]) : std::byte{0});
+    size_t size = 0;
+    Hasher hasher;
+    file.emplace_back(kZeros.data(), align_up(offset) - offset);
+    offset = align_up(offset);
+    for (const std::span<const std::byte> piece : pieces) {
+      hasher.add(piece);
+      file.push_back(piece);
+      size += piece.size();
+    }
+    put(head, offset, 8);
+    put(head, size, 8);
+    for (uint8_t b : hasher.digest()) head.push_back(std::byte{b});
+    offset += size;
   }
-  const auto head_digest = hash_bytes(out);
-  for (uint8_t b : head_digest) out.push_back(std::byte{b});
-  for (const auto& [name, bytes] : sections) {
-    out.resize(align_up(out.size()));
-    out.insert(out.end(), bytes.begin(), bytes.end());
-  }
-  write_file_atomic(path, out);
+  const auto head_digest = hash_bytes(head);
+  for (uint8_t b : head_digest) head.push_back(std::byte{b});
+  head.resize(first);
+  file.front() = head;
+  write_file_atomic(path, file);
 }
 
 std::span<const std::byte> Container::section(const std::string& name) const {

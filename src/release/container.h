@@ -12,8 +12,10 @@
 
 namespace thrice::release {
 
+// What a section holds, as pieces one after another. Views: whoever made them keeps the bytes.
+using Pieces = std::vector<std::span<const std::byte>>;
 // Sections in order of name; equal contents give equal bytes.
-using Sections = std::map<std::string, std::vector<std::byte>>;
+using Sections = std::map<std::string, Pieces>;
 
 // Atomic: writes beside `path` and renames. Errors: kIo (disk full, permission): `path` is as it was.
 void write_container(const std::string& path, const Sections& sections);

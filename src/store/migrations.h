@@ -58,6 +58,16 @@ inline constexpr const char* kMigrations[] = {
       ALTER TABLE trial ADD COLUMN temperature_c REAL NOT NULL DEFAULT -1;
       ALTER TABLE trial ADD COLUMN power_w REAL NOT NULL DEFAULT -1;
     )sql",
+    // 6: what passed the full gate, with the error it had there.
+    R"sql(
+      CREATE TABLE passed (
+        workload TEXT NOT NULL, shape TEXT NOT NULL, environment TEXT NOT NULL, schedule TEXT NOT NULL,
+        source_key TEXT NOT NULL,      -- of the kernel's text
+        gate TEXT NOT NULL,            -- "seed=1": what decides the gate's inputs
+        error REAL NOT NULL, error_limit REAL NOT NULL, unix_time INTEGER NOT NULL, digest TEXT NOT NULL,
+        PRIMARY KEY (workload, shape, environment, schedule, source_key, gate)
+      ) STRICT;
+    )sql",
 };
 
 }  // namespace thrice::store

@@ -123,6 +123,47 @@ std::string Store::workload_facts(const std::string& workload, const std::string
   return row.bind(1, workload).bind(2, shape).bind(3, environment).step() ? row.text(0) : std::string();
 }
 
+namespace {
+
+std::string digest_of(const Store::Passed& p) {
+  return hash_hex(fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{:.17g}\x1f{:.17g}", p.workload, p.shape,
+                              p.environment, p.schedule, p.source_key, p.gate, p.error, p.error_limit));
+}
+
+}  // namespace
+
+void Store::put_passed(const Passed& p) {
+  db_->prepare("INSERT OR REPLACE INTO passed VALUES(?,?,?,?,?,?,?,?,?,?)")
+      .bind(1, p.workload)
+      .bind(2, p.shape)
+      .bind(3, p.environment)
+      .bind(4, p.schedule)
+      .bind(5, p.source_key)
+      .bind(6, p.gate)
+      .bind(7, p.error)
+      .bind(8, p.error_limit)
+      .bind(9, p.unix_time)
+      .bind(10, digest_of(p))
+      .step();
+}
+
+bool Store::find_passed(Passed& p) const {
+  auto row = db_->prepare(
+      "SELECT error, error_limit, digest FROM passed WHERE workload=? AND shape=? AND environment=? AND "
+      "schedule=? AND source_key=? AND gate=?");
+  if (!row.bind(1, p.workload)
+           .bind(2, p.shape)
+           .bind(3, p.environment)
+           .bind(4, p.schedule)
+           .bind(5, p.source_key)
+           .bind(6, p.gate)
+           .step())
+    return false;
+  p.error = row.real(0);
+  p.error_limit = row.real(1);
+  return row.text(2) == digest_of(p);
+}
+
 void Store::add(const TuningRecord& r) {
   const artifact::Measurement& m = r.measurement;
   db_->prepare(
@@ -277,6 +318,7 @@ int64_t Store::size() const {
 int64_t Store::prune(int64_t older_than) {
   db_->prepare("DELETE FROM trial WHERE unix_time < ?").bind(1, older_than).step();
   const int64_t deleted = db_->changes();
+  db_->prepare("DELETE FROM passed WHERE unix_time < ?").bind(1, older_than).step();
   db_->execute("DELETE FROM environment WHERE key NOT IN (SELECT environment FROM trial)");
   return deleted;
 }

@@ -66,6 +66,17 @@ class Store {
   std::string workload_facts(const std::string& workload, const std::string& shape,
                              const std::string& environment) const;
 
+  // A schedule that passed the full gate: the same text, on the same inputs, in the same environment need not
+  // pass it again.
+  struct Passed {
+    std::string workload, shape, environment, schedule, source_key, gate;
+    double error = 0, error_limit = 0;
+    int64_t unix_time = 0;
+  };
+  void put_passed(const Passed& passed);
+  // Fills error and error_limit of a key; false: it did not pass yet, or the row is damaged.
+  bool find_passed(Passed& passed) const;
+
   int64_t size() const;                         // rows
   int64_t prune(int64_t older_than_unix_time);  // rows deleted
   int64_t damaged_rows() const { return damaged_; }

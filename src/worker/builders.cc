@@ -32,13 +32,41 @@ bool Builders::start(Seat& seat) {
   }
 }
 
-void Builders::submit(const artifact::KernelSource& source) {
-  const auto same = [&](const auto& other) { return other.key == source.key; };
-  if (broken_ || done_.count(source.key) || std::any_of(waiting_.begin(), waiting_.end(), same) ||
-      std::any_of(seats_.begin(), seats_.end(), same))
-    return;
-  waiting_.push_back(source);
+// Neither done nor under way, each once.
+std::deque<artifact::KernelSource> Builders::new_ones(
+    const std::vector<artifact::KernelSource>& sources) const {
+  std::deque<artifact::KernelSource> list;
+  for (const artifact::KernelSource& source : sources) {
+    const auto same = [&](const auto& other) { return other.key == source.key; };
+    if (!done_.count(source.key) && std::none_of(list.begin(), list.end(), same) &&
+        std::none_of(seats_.begin(), seats_.end(), same))
+      list.push_back(source);
+  }
+  return list;
+}
+
+void Builders::submit(const std::vector<artifact::KernelSource>& coming) {
+  if (broken_) return;
+  const std::deque<artifact::KernelSource> list = new_ones(coming);
+  for (const artifact::KernelSource& source : list)
+    std::erase_if(waiting_, [&](const artifact::KernelSource& other) { return other.key == source.key; });
+  waiting_.insert(waiting_.begin(), list.begin(), list.end());
   pump(0);
+}
+
+void Builders::submit_last(const std::vector<artifact::KernelSource>& later) {
+  if (broken_) return;
+  for (const artifact::KernelSource& source : new_ones(later))
+    if (std::none_of(waiting_.begin(), waiting_.end(),
+                     [&](const artifact::KernelSource& other) { return other.key == source.key; }))
+      waiting_.push_back(source);
+  pump(0);
+}
+
+void Builders::finish_all() {
+  const auto is_building = [](const Seat& seat) { return !seat.key.empty(); };
+  while (!broken_ && (!waiting_.empty() || std::any_of(seats_.begin(), seats_.end(), is_building)))
+    pump(monotonic_us() + limits_.build_s * 1e6);
 }
 
 void Builders::finish(Seat& seat, BuiltElsewhere built) {

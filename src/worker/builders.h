@@ -27,8 +27,13 @@ class Builders {
            const Limits& limits);
   ~Builders();
   int count() const { return count_; }
-  // Does not wait. A source that is there already is ignored.
-  void submit(const artifact::KernelSource& source);
+  // What is coming, most urgent first, before all that waited until now: the next trial's kernel is not built
+  // after those of other workloads. Does not wait. A source that is done or under way is ignored.
+  void submit(const std::vector<artifact::KernelSource>& coming);
+  // What nobody waits for yet: behind all others.
+  void submit_last(const std::vector<artifact::KernelSource>& later);
+  // Waits until nothing waits or is under way.
+  void finish_all();
   // Waits for this source where it is being built; nullopt: never submitted, not begun yet (then it is taken
   // off the list: who asks builds it at once), or taken before.
   std::optional<BuiltElsewhere> take(const std::string& key);
@@ -40,6 +45,7 @@ class Builders {
     bool ready = false;  // has said which compiler it has
     double begun_us = 0;
   };
+  std::deque<artifact::KernelSource> new_ones(const std::vector<artifact::KernelSource>& sources) const;
   void pump(double deadline_us);  // hands out work; collects answers, waiting for one until the deadline
   bool start(Seat& seat);
   double limit_s(const Seat& seat) const { return seat.ready ? limits_.build_s : limits_.start_s; }

@@ -217,21 +217,37 @@ measure::TrialResult Runner::run_in_child(const ir::Workload& workload, const st
   return result;
 }
 
+std::optional<BuiltElsewhere> Runner::take(const artifact::KernelSource& source) {
+  if (!builders_) return {};
+  auto built = builders_->take(source.key);
+  if (built && built->binary) cache_->put(source, *built->binary);
+  return built;
+}
+
+void Runner::build_later(const std::vector<artifact::KernelSource>& sources) {
+  if (!builders_) return;
+  std::vector<artifact::KernelSource> missing;
+  for (const artifact::KernelSource& source : sources)
+    if (!cache_->has(source)) missing.push_back(source);
+  builders_->submit_last(missing);
+}
+
+void Runner::fetch(const artifact::KernelSource& source) {
+  if (builders_) builders_->finish_all();
+  take(source);  // where it did not build, whoever asks the cache hears why
+}
+
 measure::TrialResult Runner::run(const ir::Workload& workload, measure::Oracle& oracle,
                                  const measure::Job& job) {
   double built_ms = 0;
-  if (builders_) {
-    const auto built = builders_->take(job.source.key);
-    if (built && !built->binary) {
+  if (const auto built = take(job.source)) {
+    if (!built->binary) {
       measure::TrialResult result;
       result.source_key = job.source.key;
       measure::set_failure(result, Error(built->code, built->message));
       return result;
     }
-    if (built) {
-      cache_->put(job.source, *built->binary);
-      built_ms = built->ms;
-    }
+    built_ms = built->ms;
   }
   require_worker();
   if (ahead_) ahead_->wait_for(job.source.key);
@@ -285,8 +301,10 @@ void Runner::prepare(const ir::Workload& workload, const std::vector<ir::Fact>& 
     } catch (const Error&) {
       // the trial will say so
     }
+  std::vector<artifact::KernelSource> sources;
   for (const measure::Contender& contender : coming)
-    if (builders_ && !cache_->has(contender.source)) builders_->submit(contender.source);
+    if (builders_ && !cache_->has(contender.source)) sources.push_back(contender.source);
+  if (builders_) builders_->submit(sources);
   if (ahead_) ahead_->submit(workload, facts, coming);
 }
 

@@ -36,8 +36,11 @@ class Runner : public measure::TrialPlace {
                                        const measure::TimingOptions& options) override;
   void prepare(const ir::Workload& workload, const std::vector<ir::Fact>& facts,
                const std::vector<measure::Contender>& coming) override;
+  void build_later(const std::vector<artifact::KernelSource>& sources) override;
+  void fetch(const artifact::KernelSource& source) override;
   target::DeviceSpec probe() override;
   size_t lookahead() const override;
+  bool fences() const override { return options_.fences; }
   bool drop_fences() override;
   std::string lost() const override { return lost_; }
   std::vector<std::string> notes() const override;
@@ -66,6 +69,8 @@ class Runner : public measure::TrialPlace {
   Ended blame(const Ended& ended);  // counts a fault; the next worker is probed
   std::vector<std::string> worker_words() const;
   int64_t memory_limit() const;
+  // From the builders, into the cache; nullopt: they do not have it.
+  std::optional<BuiltElsewhere> take(const artifact::KernelSource& source);
   void make_ahead();
   void launch();  // without waiting for its first word
   void start();

@@ -166,9 +166,8 @@ class BuildServer {
 // is faulted in page by page.
 void keep_freed_memory() {
 #if defined(__GLIBC__)
-  constexpr int kLarge = 1 << 25;  // the most that glibc takes for the first
-  ::mallopt(M_MMAP_THRESHOLD, kLarge);
-  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  ::mallopt(M_MMAP_MAX, 0);  // float64 answers of large batches are hundreds of megabytes each
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 #endif
 }
 

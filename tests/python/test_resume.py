@@ -1,9 +1,11 @@
 """Catches: a search that loses trials when it is killed, tries them again afterwards, or writes another number of them to the
 record than to the store; a replay that needs the model or the device."""
+import contextlib
 import csv
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -77,6 +79,54 @@ class ResumeTest(unittest.TestCase):
         report = json.loads(replay.stdout)
         self.assertLessEqual(report["chosen_us"], report["default_us"])
         self.assertEqual(sum(w["recorded"] for w in report["workloads"]), len({key(row) for row in rows}))
+
+    def test_killed_after_the_first_release(self):
+        """Catches a release that only the end of the run writes, or one that is half written when the run is killed."""
+        release = os.path.join(self.folder, "out.thrice")
+        command = [word for word in self.command(1000) if word != "--quiet"] + ["--progress", "json"]
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        told, tuned = "", False
+        for line in run.stderr:
+            event = json.loads(line)
+            if event["phase"] == "released":
+                told = event["region"]
+                self.assertTrue(os.path.exists(release), "told before it was there")
+            if event["phase"] == "tune" and event["done"] > 0:
+                tuned = True
+                break
+        self.assertEqual(told, release)
+        self.assertTrue(tuned)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        run.stderr.close()
+        self.assertEqual([name for name in os.listdir(self.folder) if ".tmp-" in name], [])
+        check = subprocess.run([str(small_model.EXECUTABLE), "run", release, "--dims", "length=300", "--check", "--device", "opencl:0"],
+                               capture_output=True, text=True)
+        self.assertEqual(check.returncode, 0, check.stdout + check.stderr)
+
+    def test_first_release_and_warm_run(self):
+        """Catches a time of the first release that is not one, and a warm run that proves again what the store says is proved."""
+        def passed() -> dict:
+            with contextlib.closing(sqlite3.connect(os.path.join(self.folder, "store.sqlite"))) as store:
+                return {row[:2]: row[2:] for row in store.execute("SELECT workload, schedule, error, unix_time FROM passed")}
+
+        done = subprocess.run(self.command(4) + ["--json"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        cold, before = json.loads(done.stdout), passed()
+        self.assertTrue(0 < cold["first_release_s"] < sum(entry["seconds"] for entry in cold["phases"]))
+        names = [entry["phase"] for entry in cold["phases"]]
+        self.assertLess(names.index("release"), names.index("tune"))
+        self.assertEqual(names.count("release"), 2)
+        self.assertTrue(all((r["workload"], r["schedule"]) in before for r in cold["regions"]))
+
+        time.sleep(1.1)  # rows that are written again have another time
+        done = subprocess.run([*self.command(0), "--json"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        warm, after = json.loads(done.stdout), passed()
+        self.assertTrue(warm["verified"])
+        self.assertEqual({key: after[key] for key in before}, before)
+        for region in warm["regions"]:
+            self.assertEqual(region["error"], after[region["workload"], region["schedule"]][0])
 
 
 if __name__ == "__main__":

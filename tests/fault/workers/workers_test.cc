@@ -381,7 +381,7 @@ TEST(Builders, BuildAheadAndSayWhatFails) {
   for (int f = 0; f < test::kFaults; ++f)
     sources.push_back(
         codegen::generate(workload, family, FaultFamily::schedule(f), spec, artifact::Language::kCuda));
-  for (const auto& source : sources) builders.submit(source);
+  builders.submit(sources);
   int built_ahead = 0;
   for (int f = 0; f < test::kFaults; ++f) {
     const auto built = builders.take(sources[static_cast<size_t>(f)].key);
@@ -395,13 +395,24 @@ TEST(Builders, BuildAheadAndSayWhatFails) {
   }
   EXPECT_GE(built_ahead, 2);
   for (const auto& source : sources) {  // one at a time: none is left out
-    builders.submit(source);
+    builders.submit({source});
     const auto built = builders.take(source.key);
     ASSERT_TRUE(built.has_value());
     EXPECT_EQ(built->binary.has_value(), test::fault_of(source.text) != Fault::kNoCompile) << built->message;
   }
+  Builders one(THRICE_EXECUTABLE, "sm_90a", version, 1, options().limits);
+  one.submit({sources[0], sources[1]});
+  one.submit_last({sources[2]});
+  one.submit({sources[3]});  // before what waits
+  ASSERT_TRUE(one.take(sources[0].key).has_value());
+  one.submit({});  // the seat is free: the next one begins
+  EXPECT_FALSE(one.take(sources[1].key).has_value()) << "built before what was asked for later";
+  EXPECT_TRUE(one.take(sources[3].key).has_value());
+  one.submit_last({sources[1], sources[2]});
+  one.finish_all();
+  for (const size_t s : {1, 2}) EXPECT_TRUE(one.take(sources[s].key).has_value());
   Builders other(THRICE_EXECUTABLE, "sm_90a", "another version", 1, options().limits);
-  other.submit(sources[0]);
+  other.submit({sources[0]});
   EXPECT_FALSE(other.take(sources[0].key).has_value()) << "a builder with another compiler was believed";
 }
 

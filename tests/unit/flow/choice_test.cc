@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "base/rng.h"
 #include "flow/search.h"
@@ -165,6 +166,68 @@ TEST(Choice, WhatWonIsTriedByWorkloadsLikeIt) {
   EXPECT_GE(winners, 3);
   EXPECT_NEAR(true_us(0, tuned[0].schedule), true_us(0, tuned[1].schedule),
               0.05 * true_us(0, tuned[0].schedule));
+}
+
+// Would catch a turn that goes to another workload and begins with a kernel that nobody was asked to build,
+// or that stands behind those of others: the builders take what was prepared last first.
+class Builds : public Noisy {
+ public:
+  using Noisy::Noisy;
+  size_t lookahead() const override { return 4; }
+  void prepare(size_t, const std::vector<Schedule>& schedules) override {
+    for (const Schedule& s : schedules) asked_.insert(s.str());
+    front_ = schedules.empty() ? "" : schedules.front().str();
+    fresh_ = true;
+  }
+  Measurement measure(size_t work, const Schedule& s, double us) override {
+    if (asked_.count(s.str()) == 0) ++missing;
+    if (fresh_ && front_ != s.str()) ++behind;
+    const bool changed = work != last_ && last_ != kNone;
+    if (changed && fresh_ && first_of_turn_late(s)) ++late;
+    last_ = work;
+    fresh_ = false;
+    before_ = asked_;
+    return Noisy::measure(work, s, us);
+  }
+  int missing = 0, behind = 0, late = 0, turns = 0;
+
+ private:
+  static constexpr size_t kNone = ~size_t{0};
+  // Asked for in this very turn only.
+  bool first_of_turn_late(const Schedule& s) {
+    ++turns;
+    return before_.count(s.str()) == 0;
+  }
+  std::set<std::string> asked_, before_;
+  std::string front_;
+  bool fresh_ = false;
+  size_t last_ = kNone;
+};
+
+TEST(Choice, TurnsBeginWithKernelsThatAreThere) {
+  const Space family;
+  const ir::Workload nothing;
+  const target::DeviceSpec device;
+  int64_t trials = 0;
+  Builds source(7, trials);
+  std::vector<Tuned> tuned(5);
+  std::vector<Searched> works(5);
+  for (size_t w = 0; w < works.size(); ++w) {
+    tuned[w].schedule = family.default_schedule(nothing, {}, device);
+    tuned[w].by_default.outcome = artifact::Outcome::kOk;
+    tuned[w].by_default.time_us = 100 - static_cast<double>(w);  // nearly alike: turns change often
+    tuned[w].best = tuned[w].by_default;
+    works[w].tuned = &tuned[w];
+    works[w].space = std::make_unique<tune::Space>(tune::family_space(nothing, family, {}, device));
+    tune::AgentOptions options;
+    options.seed = 1 + w;
+    works[w].agent = tune::make_agent("random", *works[w].space, options);
+  }
+  search(works, source, {&trials, 100, std::numeric_limits<double>::infinity()}, {});
+  EXPECT_EQ(source.missing, 0);
+  EXPECT_EQ(source.behind, 0);
+  EXPECT_GT(source.turns, 5);
+  EXPECT_LE(source.late, 1) << "of " << source.turns << " turns";
 }
 
 // Would catch a budget that is spent where nothing is left to gain.

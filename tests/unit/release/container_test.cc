@@ -15,14 +15,17 @@ namespace {
 
 std::string path() { return testing::TempDir() + "/container_test.thrice"; }
 Sections sections() {
-  return {
-      {"a", {std::byte{1}, std::byte{2}}}, {"b", std::vector<std::byte>(1000, std::byte{3})}, {"empty", {}}};
+  static const std::vector<std::byte> one{std::byte{1}}, two{std::byte{2}}, many(1000, std::byte{3});
+  return {{"a", {one, two}}, {"b", {many}}, {"empty", {}}};
 }
 
 TEST(Container, RoundTripAndEveryByteGuarded) {
   write_container(path(), sections());
   const std::vector<std::byte> whole = read_file(path());
-  EXPECT_EQ(parse_container(whole, "whole").section("b").size(), 1000u);
+  const Container read = parse_container(whole, "whole");
+  EXPECT_EQ(read.section("b").size(), 1000u);
+  const auto a = read.section("a");  // of two pieces
+  EXPECT_EQ(std::vector<std::byte>(a.begin(), a.end()), (std::vector<std::byte>{std::byte{1}, std::byte{2}}));
   EXPECT_THROW(parse_container(whole, "whole").section("c"), Error);
   for (size_t cut = 0; cut < whole.size(); cut += 37)
     EXPECT_THROW(parse_container({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut)}, "cut"),
@@ -44,7 +47,8 @@ TEST(Container, FullDiskKeepsTheOldRelease) {
   set_file_fault([](const char* operation, const std::string&) {
     return std::string(operation) == "fsync" ? ENOSPC : 0;
   });
-  EXPECT_THROW(write_container(path(), {{"other", {std::byte{9}}}}), Error);
+  const std::vector<std::byte> nine{std::byte{9}};
+  EXPECT_THROW(write_container(path(), {{"other", {nine}}}), Error);
   set_file_fault({});
   EXPECT_EQ(read_file(path()), before);
 }

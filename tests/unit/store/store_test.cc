@@ -112,5 +112,36 @@ TEST(Store, WhatFailedInADuelIsNoWinner) {
   EXPECT_EQ(store.best("w", r.environment, "s0=1")->measurement.time_us, 10);
 }
 
+TEST(Store, WhatPassedTheFullGateIsFoundByItsWholeKeyOnly) {
+  const std::string path = testing::TempDir() + "/store_passed/store.sqlite";
+  std::filesystem::remove_all(std::filesystem::path(path).parent_path());
+  Store store(path);
+  const Store::Passed passed{"w",  "s0=1", "e", "matmul/tiled tile_m=64", "text", "full seed=1",
+                             1e-7, 2e-6,   1000};
+  store.put_passed(passed);
+  store.put_passed(passed);  // replaces itself
+  const auto found = [&](Store::Passed key) {
+    key.error = key.error_limit = -1;
+    if (!store.find_passed(key)) return false;
+    EXPECT_EQ(key.error, 1e-7);
+    EXPECT_EQ(key.error_limit, 2e-6);
+    return true;
+  };
+  EXPECT_TRUE(found(passed));
+  for (std::string Store::Passed::*field :
+       {&Store::Passed::workload, &Store::Passed::shape, &Store::Passed::environment,
+        &Store::Passed::schedule, &Store::Passed::source_key, &Store::Passed::gate}) {
+    Store::Passed other = passed;
+    other.*field += "x";
+    EXPECT_FALSE(found(other));
+  }
+  Database(path).execute("UPDATE passed SET error_limit = 1");  // damage: the digest does not fit
+  Store::Passed damaged = passed;
+  EXPECT_FALSE(store.find_passed(damaged));
+  store.put_passed(passed);
+  store.prune(1001);
+  EXPECT_FALSE(found(passed));
+}
+
 }  // namespace
 }  // namespace thrice::store
