@@ -49,7 +49,7 @@ const int group = TH_THREAD % 32 / 4;
 const int quad = TH_THREAD % 4;
 const int part = TH_THREAD / 32 % $WARPS_N;
 const int own_m = TH_THREAD / 32 / $WARPS_N * 16 + group;
-const int steps = ($N + $TILE - 1) / $TILE;
+//@range
 const float zeros[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 for (int t = 0; t < $LOADS_Q; ++t) {
 const int at = t * $THREADS + TH_THREAD;
@@ -71,14 +71,14 @@ TH_UNROLL for (int r = 0; r < 4; ++r) {
 sums[j][r] = 0.0f;
 }
 }
-for (int step = -1; step < steps; ++step) {
+for (int step = $BEFORE; step < steps; ++step) {
 asm volatile("cp.async.wait_group 0;" ::: "memory");
 TH_BARRIER();
 const int next = step + 1;
 float* next_k = ring + next % $STAGES * $SLOT;
 float* next_v = next_k + $SIZE_K;
 //@load_early
-if (step >= 0) {
+if (step $STARTED) {
 const float* tile_k = ring + step % $STAGES * $SLOT + part * $BN * $PK;
 const float* tile_v = ring + step % $STAGES * $SLOT + $SIZE_K + part * $BN * $PV;
 float s[$FN][4], low[$FN][4];
@@ -186,6 +186,25 @@ y += tiles[(p * $BM + tm) * $PO + w];
 }
 }
 }
+//@@ all_keys
+const int steps = ($N + $TILE - 1) / $TILE;
+//@@ window
+// Keys that a row of this block sees; tiles before and behind are left out.
+int from = $N, to = 0;
+for (int t = TH_THREAD % 32; t < $BM; t += 32) {
+const int m = block_m + t;
+if (m < $M) {
+//@row
+}
+}
+TH_UNROLL for (int lane = 16; lane > 0; lane /= 2) {
+const int other_from = __shfl_xor_sync(0xffffffffu, from, lane);
+const int other_to = __shfl_xor_sync(0xffffffffu, to, lane);
+from = other_from < from ? other_from : from;
+to = other_to > to ? other_to : to;
+}
+const int before = from < to ? from / $TILE - 1 : -1;
+const int steps = from < to ? (to + $TILE - 1) / $TILE : 0;
 //@@ alone
 float share_of[2];
 TH_UNROLL for (int h = 0; h < 2; ++h) {

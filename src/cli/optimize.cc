@@ -138,6 +138,10 @@ int run(const Arguments& arguments) {
                 "optimize needs a MODEL (or --replay FILE); see thrice optimize --help");
   request.model_path = *arguments.get("MODEL");
   request.import = import_options(arguments);
+  if (const auto mask = arguments.get("--packed-mask"))
+    request.packed_mask = *mask;
+  else if (arguments.has("--packed"))
+    request.packed_mask = "";
   request.tune = !arguments.has("--no-tune") && !arguments.has("--reweight");
   if (!arguments.has("--in-process")) request.worker = "/proc/self/exe";
   request.record_path = arguments.get("--record", "");
@@ -179,6 +183,9 @@ Command optimize_command() {
            {"--output", "FILE", "release to write (default: MODEL's name with .thrice)"},
            {"--budget", "TIME", "tuning time, e.g. 90s, 10m (default 10m)"},
            {"--trials", "N", "most trials (default 1000)"},
+           {"--packed", "",
+            "padded sequences are computed without their padding: one mask input of [batch, length]"},
+           {"--packed-mask", "INPUT", "the same, with this input (1: counts, 0: padding) as the mask"},
            {"--memory-budget", "SIZE", "most device memory of a session at these extents, e.g. 400MB"},
            {"--lengths", "SPEC",
             "requests' lengths, [NAME=]uniform:1-512 or [NAME=]FILE: tunes at several, splits into buckets"},

@@ -23,6 +23,7 @@
 #include "flow/tuning.h"
 #include "flow/whole_model.h"
 #include "ir/check.h"
+#include "ir/inputs.h"
 #include "library/memory.h"
 #include "transform/transform.h"
 #include "tune/agent.h"
@@ -70,6 +71,17 @@ std::unique_ptr<measure::TrialPlace> trial_place(const std::string& worker, cons
   return std::make_unique<worker::Runner>(device, cache, options);
 }
 
+// Positions that are no padding in the inputs that a packed model is timed with.
+int64_t drawn_rows(const ir::Graph& graph, const transform::Packing& packing, const ir::Bindings& bindings,
+                   uint64_t seed) {
+  const ir::Type& type = graph.value(graph.inputs[packing.mask_input]).type;
+  const ir::Tensor mask = ir::padding_mask(
+      type.dtype, {type.shape[0].evaluate(bindings), type.shape[1].evaluate(bindings)}, seed);
+  int64_t rows = 0;
+  for (int64_t i = 0; i < mask.size(); ++i) rows += mask.as_int(i) != 0;
+  return rows;
+}
+
 }  // namespace
 
 OptimizeReport optimize(const OptimizeRequest& request) {
@@ -101,12 +113,30 @@ OptimizeReport optimize(const OptimizeRequest& request) {
       throw Error(Code::kInvalidArgument,
                   "--lengths and --memory-budget exclude each other: a budget is kept "
                   "at one length; give the longest as --dims");
+    if (request.packed_mask)
+      throw Error(Code::kInvalidArgument,
+                  "--lengths and --packed exclude each other: without padding a "
+                  "region's extents follow the tokens of a batch");
     std::set<std::string> symbols;
     for (const auto& [symbol, value] : bindings) symbols.insert(symbol);
     lengths = parse_lengths(settings.lengths, symbols);
     bindings[lengths.symbol] = main_length(lengths);
   }
+  const ir::Bindings bindings_of_inputs = bindings;
   report.timed_at = bindings_text(bindings);
+  PaddedModel padded;
+  if (request.packed_mask)
+    phases.run("pack", [&] {
+      padded.graph = std::make_shared<const ir::Graph>(*graph);
+      padded.packing = transform::pack_tokens(*graph, *request.packed_mask);
+      const int64_t rows = drawn_rows(*graph, padded.packing, bindings, settings.seed);
+      bindings[padded.packing.rows] = rows;
+      report.timed_at += fmt::format("{}tokens={}", report.timed_at.empty() ? "" : " ", rows);
+      report.notes.push_back(fmt::format(
+          "packed: padding of the mask '{}' is left out of all work; tuned and timed with {} tokens",
+          padded.packing.mask, rows));
+      return 0;
+    });
 
   const auto cache = std::make_shared<jit::KernelCache>(device, settings.cache_folder + "/kernels");
   measure::TrialRunner runner(device, trial_place(request.worker, device, cache, settings));
@@ -276,7 +306,10 @@ OptimizeReport optimize(const OptimizeRequest& request) {
       built.clear();
       best = phases.run("build", [&] { return run_plan(planned.plan, &built); });
       check = phases.run("verify model", [&] {
-        return check_model(*best, plain, bindings, settings.seed, listener, length_ends(lengths, bindings));
+        return padded.graph
+                   ? check_packed_model(*best, plain, padded, bindings_of_inputs, settings.seed, listener)
+                   : check_model(*best, plain, bindings, settings.seed, listener,
+                                 length_ends(lengths, bindings));
       });
       report.verified = check.verified;
       report.max_error = check.max_error;

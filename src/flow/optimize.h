@@ -1,5 +1,6 @@
 // THE map of the product: every phase from a model file to a verified release, in order.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct OptimizeRequest {
       bindings;              // extents to tune and time at; must cover every input symbol
   std::string release_path;  // "" = write none
   Settings settings;
+  // Padded sequences are computed without their padding (transform/pack_tokens.h): the name of the mask
+  // input, "" where the model has one that is called mask.
+  std::optional<std::string> packed_mask;
   bool tune = true;    // false: rule-chosen schedules only
   std::string worker;  // executable that takes `worker --device D`: trials run there; "" = in this process
   std::string record_path;  // CSV file that every trial is appended to; "" = none (store/trial_log.h)

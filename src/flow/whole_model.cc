@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <optional>
 
+#include "base/rng.h"
 #include "ir/evaluate.h"
 #include "ir/inputs.h"
 #include "measure/ordinary.h"
@@ -66,27 +68,41 @@ struct ModelRefuses : Error {
 
 class WholeModelCheck {
  public:
-  WholeModelCheck(exec::Executor& best, exec::Executor& original, const Listener& listener)
-      : best_(best), original_(original), listener_(listener), graph_(*best.code().graph) {
+  WholeModelCheck(exec::Executor& best, exec::Executor& original, const Listener& listener,
+                  const PaddedModel* padded = nullptr)
+      : best_(best),
+        original_(original),
+        listener_(listener),
+        padded_(padded),
+        graph_(padded ? *padded->graph : *best.code().graph) {
     check.verified = true;
     compared_.assign(graph_.outputs.size(), false);
   }
 
-  void compare(const ir::Bindings& at, ir::InputKind kind, uint64_t seed) {
+  // `mask`: of a padded model.
+  void compare(const ir::Bindings& at, ir::InputKind kind, uint64_t seed, const ir::Tensor* mask = nullptr) {
     listener_.tell({"verify model", case_text(at), 0, 0, 0, -1});
     std::vector<ir::ArrayPtr> reference;
     std::vector<ir::Tensor> inputs;
     try {
       inputs = ir::make_inputs(graph_, at, kind, seed);
+      if (mask != nullptr) inputs[padded_->packing.mask_input] = *mask;
       std::vector<ir::ArrayPtr> arrays;
       for (const ir::Tensor& t : inputs) arrays.push_back(ir::to_array(t));
       reference = ir::evaluate_graph(graph_, arrays);
     } catch (const Error& e) {
       throw ModelRefuses(e.code(), e.what());
     }
-    const std::vector<ir::Tensor> ordinary = original_.run_host(inputs), results = best_.run_host(inputs);
+    std::vector<ir::Tensor> ordinary = original_.run_host(inputs), results = best_.run_host(inputs);
     std::optional<std::vector<ir::ArrayPtr>> on_host;
     for (size_t o = 0; o < results.size(); ++o) {
+      const auto counting = counting_elements(o, mask, reference[o]->shape);
+      if (counting) {
+        if (counting->empty()) continue;
+        reference[o] = chosen(*reference[o], *counting);
+        ordinary[o] = chosen(ordinary[o], *counting);
+        results[o] = chosen(results[o], *counting);
+      }
       const ir::Comparison base = ir::compare(ordinary[o], *reference[o], 1e300);
       const double original = base.reason.empty() ? base.error : -1;
       ir::Comparison c =
@@ -95,7 +111,9 @@ class WholeModelCheck {
       if (is_float(results[o].dtype()) && original >= 0 && (!c.ok || original > kIllConditioned)) {
         if (!on_host) on_host = ordinary_on_host(inputs);
         if (!on_host->empty()) {
-          const double host = ir::compare(ir::to_tensor(*(*on_host)[o]), *reference[o], 1e300).error;
+          ir::Tensor plain = ir::to_tensor(*(*on_host)[o]);
+          if (counting) plain = chosen(plain, *counting);
+          const double host = ir::compare(plain, *reference[o], 1e300).error;
           c = ir::compare(results[o], *reference[o],
                           ir::error_limit(results[o].dtype(), ordinary_error(original, host)));
         }
@@ -149,8 +167,57 @@ class WholeModelCheck {
     check.verified = false;
     check.reason = std::move(reason);
   }
+  // Elements of an output that padding does not decide; nullopt: all of them.
+  std::optional<std::vector<int64_t>> counting_elements(size_t output, const ir::Tensor* mask,
+                                                        const std::vector<int64_t>& shape) const {
+    using Kind = transform::PackedOutput::Kind;
+    if (mask == nullptr || padded_->packing.outputs[output].kind == Kind::kExact) return std::nullopt;
+    const auto& [kind, axes] = padded_->packing.outputs[output];
+    const int64_t length = mask->shape()[1];
+    const auto counts = [&](int64_t b) {
+      const auto& picks = padded_->packing.picks;
+      int64_t all = 0;
+      for (int64_t s = 0; s < length; ++s) all += mask->as_int(b * length + s) != 0;
+      return all > 0 && std::all_of(picks.begin(), picks.end(), [&](int64_t p) {
+               return mask->as_int(b * length + (p < 0 ? p + length : p)) != 0;
+             });
+    };
+    std::vector<int64_t> elements;
+    for (int64_t i = 0; i < ir::num_elements(shape); ++i) {
+      int64_t rest = i, b = 0, s = 0;
+      for (int a = static_cast<int>(shape.size()) - 1; a >= 0; --a) {
+        const int64_t n = shape[static_cast<size_t>(a)];
+        if (a == axes.tokens) s = rest % n;
+        if (a == axes.batch) b = rest % n / axes.inner;
+        rest /= n;
+      }
+      if (axes.batch == axes.tokens) b = s / length, s %= length;
+      if (kind == Kind::kPicked ? counts(b) : mask->as_int(b * length + s) != 0) elements.push_back(i);
+    }
+    return elements;
+  }
+  static ir::Tensor chosen(const ir::Tensor& all, const std::vector<int64_t>& elements) {
+    ir::Tensor some(all.dtype(), {static_cast<int64_t>(elements.size())});
+    const size_t bytes = dtype_bytes(all.dtype());
+    std::byte* to = some.mutable_data();
+    for (size_t i = 0; i < elements.size(); ++i)
+      std::memcpy(to + i * bytes, all.data() + static_cast<size_t>(elements[i]) * bytes, bytes);
+    return some;
+  }
+  static ir::ArrayPtr chosen(const ir::Array& all, const std::vector<int64_t>& elements) {
+    auto some = std::make_shared<ir::Array>();
+    some->dtype = all.dtype;
+    some->shape = {static_cast<int64_t>(elements.size())};
+    for (const int64_t i : elements) {
+      if (!all.f.empty()) some->f.push_back(all.f[static_cast<size_t>(i)]);
+      if (!all.i.empty()) some->i.push_back(all.i[static_cast<size_t>(i)]);
+    }
+    return some;
+  }
+
   exec::Executor &best_, &original_;
   const Listener& listener_;
+  const PaddedModel* padded_;
   const ir::Graph& graph_;
   std::vector<bool> compared_;  // by output, over all comparisons so far
   double worst_share_ = -1;
@@ -179,6 +246,46 @@ ModelCheck check_model(exec::Executor& best, exec::Executor& original, const ir:
           fmt::format("not verified at {}: the model itself refuses it ({})", case_text(at), e.what()));
     }
   }
+  return whole.check;
+}
+
+ModelCheck check_packed_model(exec::Executor& best, exec::Executor& original, const PaddedModel& padded,
+                              const ir::Bindings& bindings, uint64_t seed, const Listener& listener) {
+  WholeModelCheck whole(best, original, listener, &padded);
+  const ir::Value& mask = padded.graph->value(padded.graph->inputs[padded.packing.mask_input]);
+  Rng random(seed);
+  const auto compare = [&](const ir::Bindings& at, ir::InputKind kind, const std::string& what) {
+    const int64_t batch = mask.type.shape[0].evaluate(at), length = mask.type.shape[1].evaluate(at);
+    std::vector<int64_t> lengths;
+    for (int64_t b = 0; b < batch; ++b)
+      lengths.push_back(1 + static_cast<int64_t>(random.below(static_cast<size_t>(length))));
+    if (what == "whole sequences and one position")
+      for (int64_t b = 0; b < batch; ++b)
+        if (b < 2) lengths[static_cast<size_t>(b)] = b == 0 ? length : 1;
+    ir::Tensor flags = ir::padding_mask(mask.type.dtype, {batch, length}, lengths);
+    if (what == "masks with holes") {
+      // The first position of all but the last sequence, which is padding alone where there are others.
+      for (int64_t i = 0; i < flags.size(); ++i)
+        flags.set(i, i / length + 1 == batch && batch > 1     ? 0
+                     : i % length == 0 || random.below(3) > 0 ? 1
+                                                              : 0);
+    }
+    whole.compare(at, kind, seed, &flags);
+    whole.check.notes.push_back(
+        fmt::format("verified against the padded model in float64 at {}: {}", case_text(at), what));
+  };
+  compare(bindings, ir::InputKind::kNormal, "whole sequences and one position");
+  compare(bindings, ir::InputKind::kUniform, "drawn lengths");
+  compare(bindings, ir::InputKind::kNormal, "masks with holes");
+  for (uint64_t k = 0; k < 4 && !whole.all_compared(); ++k)
+    compare(bindings, ir::InputKind::kPositive, "whole sequences and one position");
+  whole.refuse_uncompared(bindings);
+  for (const ir::Bindings& at : shorter(bindings)) try {
+      compare(at, ir::InputKind::kNormal, "drawn lengths");
+    } catch (const ModelRefuses& e) {
+      whole.check.notes.push_back(
+          fmt::format("not verified at {}: the model itself refuses it ({})", case_text(at), e.what()));
+    }
   return whole.check;
 }
 

@@ -130,6 +130,7 @@ uint64_t draws_of(InputKind kind, int64_t low, int64_t high) {
 struct Demands {
   bool index = false, shape = false, mask = false, positive = false;
   bool offsets = false;                                  // rising from 0 to `extent`
+  bool window_begin = false, window_end = false;         // keys of a row's own sequence, below `extent`
   int64_t extent = std::numeric_limits<int64_t>::max();  // smallest axis that is indexed
 };
 
@@ -206,6 +207,15 @@ class Demand {
           d.extent = extent_of(node.inputs[0], 1);
         }
         return;
+      case Op::greater_equal:
+      case Op::less: {
+        const NodeId counts = graph_.value(node.inputs[0]).producer;
+        if (i != 1 || counts < 0 || graph_.nodes[static_cast<size_t>(counts)].op != Op::iota) return;
+        const auto axis = static_cast<size_t>(graph_.nodes[static_cast<size_t>(counts)].int_attr("axis", 0));
+        (node.op == Op::less ? d.window_end : d.window_begin) = true;
+        d.extent = extent_of(node.inputs[0], axis);
+        return;
+      }
       case Op::sqrt:
       case Op::rsqrt:
       case Op::log:
@@ -242,7 +252,37 @@ void make_offsets(Tensor& tensor, int64_t end) {
   for (int64_t i = 0; i < tensor.size(); ++i) tensor.set_int(i, values[static_cast<size_t>(i)]);
 }
 
+// First key of each row's sequence, or the one behind its last: the same sequences for the same seed.
+void make_window(Tensor& tensor, int64_t extent, bool ends, uint64_t seed) {
+  constexpr size_t kLongest = 256;
+  Rng random(seed);
+  tensor.mutable_data();
+  for (int64_t begin = 0; begin < tensor.size();) {
+    const auto longest = std::clamp<size_t>(static_cast<size_t>(extent / 2), 1, kLongest);
+    const int64_t end = std::min(begin + 1 + static_cast<int64_t>(random.below(longest)), tensor.size());
+    for (int64_t i = begin; i < end; ++i) tensor.set_int(i, std::min(ends ? end : begin, extent));
+    begin = end;
+  }
+}
+
 }  // namespace
+
+Tensor padding_mask(DType dtype, const std::vector<int64_t>& shape, const std::vector<int64_t>& lengths) {
+  Tensor mask(dtype, shape);
+  mask.mutable_data();
+  for (int64_t i = 0; i < mask.size(); ++i)
+    mask.set(i, i % shape[1] < lengths[static_cast<size_t>(i / shape[1])] ? 1 : 0);
+  return mask;
+}
+
+Tensor padding_mask(DType dtype, const std::vector<int64_t>& shape, uint64_t seed) {
+  Rng random(seed);
+  std::vector<int64_t> lengths;
+  for (int64_t b = 0; b < shape[0]; ++b)
+    lengths.push_back(
+        1 + static_cast<int64_t>(random.below(static_cast<size_t>(std::max<int64_t>(shape[1], 1)))));
+  return padding_mask(dtype, shape, lengths);
+}
 
 const char* input_kind_name(InputKind kind) {
   switch (kind) {
@@ -331,6 +371,11 @@ std::vector<Tensor> make_inputs(const Graph& graph, const Bindings& bindings, In
       continue;
     }
     const uint64_t own_seed = seed * 1000003 + k;
+    if (const auto packed = graph.metadata.find(kPackedMask);
+        packed != graph.metadata.end() && shape.size() == 2 && packed->second == graph.input_names[k]) {
+      inputs.push_back(padding_mask(dtype, shape, seed));
+      continue;
+    }
     const Demands d = demand.of(graph.inputs[k]);
     if (is_integer(dtype)) {
       int64_t low = -4, high = 5;
@@ -340,6 +385,7 @@ std::vector<Tensor> make_inputs(const Graph& graph, const Bindings& bindings, In
       if (d.offsets) low = 0, high = d.extent + 1;
       inputs.push_back(make_input(dtype, shape, kind, own_seed, low, high));
       if (d.offsets) make_offsets(inputs.back(), d.extent);
+      if (d.window_begin || d.window_end) make_window(inputs.back(), d.extent, d.window_end, seed);
       continue;
     }
     Tensor x = make_input(dtype, shape, kind, own_seed);

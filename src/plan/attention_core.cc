@@ -18,6 +18,20 @@ bool is_between(const Node& node) {
   return ir::is_elementwise(node.op) || node.op == Op::reduce || node.op == Op::iota;
 }
 
+// The nodes of where(first <= key < end, score, ..) that are computed where a score is: packed sequences.
+std::vector<NodeId> window_of(const Graph& graph, const Node& choice) {
+  const auto producer = [&](ir::ValueId v) { return graph.value(v).producer; };
+  const auto is = [&](NodeId n, Op op) { return n >= 0 && graph.nodes[static_cast<size_t>(n)].op == op; };
+  if (choice.op != Op::where || !is(producer(choice.inputs[0]), Op::logical_and)) return {};
+  const NodeId both = producer(choice.inputs[0]);
+  const Node& shown = graph.nodes[static_cast<size_t>(both)];
+  const NodeId from = producer(shown.inputs[0]), to = producer(shown.inputs[1]);
+  if (!is(from, Op::greater_equal) || !is(to, Op::less)) return {};
+  const ir::ValueId key = graph.nodes[static_cast<size_t>(from)].inputs[0];
+  if (!is(producer(key), Op::iota) || graph.nodes[static_cast<size_t>(to)].inputs[0] != key) return {};
+  return {both, from, to, producer(key)};
+}
+
 // What lies between a product and the one its first operand comes from; empty where that is not so.
 std::vector<NodeId> core_behind(const Graph& graph, NodeId second) {
   const auto node_at = [&](NodeId n) -> const Node& { return graph.nodes[static_cast<size_t>(n)]; };
@@ -63,6 +77,10 @@ std::vector<NodeId> core_behind(const Graph& graph, NodeId second) {
   }
   for (auto n = indices.rbegin(); n != indices.rend(); ++n)  // readers first
     if (only_read_by(*n, core)) core.insert(*n);
+  const std::set<NodeId> reached = core;
+  for (const NodeId n : reached)
+    for (const NodeId inner : window_of(graph, node_at(n)))
+      if (only_read_by(inner, core)) core.insert(inner);
   core.insert(second);
   const bool reduces =
       std::any_of(core.begin(), core.end(), [&](NodeId n) { return node_at(n).op == Op::reduce; });

@@ -71,12 +71,9 @@ class Planner {
 
   artifact::Plan plan() {
     merge_origins();
-    if (options_.planner == "greedy") {
-      merge_attention();
-      merge_greedily();
-    }
+    merge_attention(options_.planner != "original");
+    if (options_.planner == "greedy") merge_greedily();
     if (options_.planner == "dp") {
-      merge_attention();
       const Grouping operators = groups_;
       merge_greedily();
       const Grouping greedy = groups_;
@@ -134,9 +131,15 @@ class Planner {
   }
 
   // Attention before anything else takes its parts. What its operands are read through comes along; what
-  // makes them stays with the products before.
-  void merge_attention() {
+  // makes them stays with the products before. `all`: else only what is one operator.
+  void merge_attention(bool all) {
     for (const std::vector<NodeId>& core : attention_cores(graph_)) {
+      // One operator (of packed sequences): its parts would compute rows by rows.
+      const int32_t origin = origin_of(graph_, core.front());
+      const bool is_whole = origin >= 0 && std::all_of(core.begin(), core.end(), [&](NodeId n) {
+                              return origin_of(graph_, n) == origin;
+                            });
+      if (!all && !is_whole) continue;
       Grouping trial = groups_;
       const int g = trial.group_of(core.back());
       if (g < 0) continue;  // nobody wants the product
@@ -148,9 +151,9 @@ class Planner {
             trial.merge(g, p);
             return true;
           });
-      if (!merged || !is_worth_one_kernel(trial.nodes(g))) continue;
+      if (!merged || !is_worth_one_kernel(trial.nodes(g), is_whole)) continue;
       groups_ = std::move(trial);
-      grow(g, [](int) { return true; });
+      if (all) grow(g, [](int) { return true; });
     }
   }
   std::vector<ir::Fact> facts_of(const ir::Workload& workload) const {
@@ -159,10 +162,11 @@ class Planner {
     return inputs;
   }
   // The portable tactic exists for every device, but loses to its parts.
-  bool is_worth_one_kernel(const std::vector<NodeId>& nodes) const {
+  bool is_worth_one_kernel(const std::vector<NodeId>& nodes, bool is_whole) const {
     const ir::Workload workload = ir::extract(graph_, ir::make_region(graph_, nodes));
     const family::Family* family = match_family(workload);
     if (!family || family->name() != "attention") return false;
+    if (is_whole) return true;
     return family->default_schedule(workload, facts_of(workload), device_).tactic != "row";
   }
 

@@ -32,6 +32,8 @@ class Attention final : public DraftedFamily {
     const AttentionForm form = find_attention(workload);
     const Facts bound = ir::bind(workload.graph, facts);
     // wgmma is chosen by search, which verifies and times it: as a tactic it has not run on a card yet.
+    // So is mma for packed sequences.
+    if (form.has_window()) return row_schedule();
     const Schedule mma = default_attention_mma(form, bound, device);
     return refuse_attention_mma(workload, form, mma, device) ? row_schedule() : mma;
   }

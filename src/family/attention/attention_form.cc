@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 namespace thrice::family {
@@ -180,6 +181,30 @@ std::string unscaled(Emitter& e, const AttentionForm& form, const AttentionOpera
   return element;
 }
 
+// where(begin <= key and key < end, x, -Inf), where both have one element a row.
+void find_window(const ir::Graph& graph, AttentionForm& form) {
+  const ir::Node* node = producer_of(graph, form.logits);
+  while (node != nullptr && node->op == Op::cast) node = producer_of(graph, node->inputs[0]);
+  if (node == nullptr || node->op != Op::where || !is_number(graph, node->inputs[2])) return;
+  const ir::Node* both = producer_of(graph, node->inputs[0]);
+  if (!(graph.value(node->inputs[2]).constant->as_double(0) == -INFINITY) || both == nullptr ||
+      both->op != Op::logical_and)
+    return;
+  const ir::Node *from = producer_of(graph, both->inputs[0]), *to = producer_of(graph, both->inputs[1]);
+  if (from == nullptr || to == nullptr || from->op != Op::greater_equal || to->op != Op::less ||
+      from->inputs[0] != to->inputs[0])
+    return;
+  const ir::Node* key = producer_of(graph, from->inputs[0]);
+  const auto rank = static_cast<int64_t>(graph.value(form.logits).type.shape.size());
+  if (key == nullptr || key->op != Op::iota || key->int_attr("axis", 0) != rank - 1) return;
+  for (const ValueId bound : {from->inputs[1], to->inputs[1]}) {
+    const auto& shape = graph.value(bound).type.shape;
+    if (static_cast<int64_t>(shape.size()) != rank || !(shape.back() == Dim(1))) return;
+  }
+  form.begin = from->inputs[1];
+  form.end = to->inputs[1];
+}
+
 bool same_batches(const ir::Shape& a, const ir::Shape& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin());
 }
@@ -195,6 +220,7 @@ void try_writing(const Workload& workload, const AttentionForm& form) {
   operand_element(e, form, form.k, z, n, d);
   operand_element(e, form, form.v, z, n, w);
   logit_element(e, form, z, m, n, "score");
+  if (form.has_window()) window_of_row(e, form, z, m);
 }
 
 }  // namespace
@@ -263,6 +289,7 @@ AttentionForm find_attention(const Workload& workload) {
                   }};
   form.rows = {logits[static_cast<size_t>(rank - 2)], extent_of(y, rank - 2)};
   form.keys = {logits[static_cast<size_t>(rank - 1)], extent_of(y, rank - 1)};
+  find_window(graph, form);
   find_source(workload, form.q, form.depth, &form.factors);
   find_source(workload, form.k, form.depth, &form.factors);
   find_source(workload, form.v, form.width, nullptr);
@@ -309,6 +336,21 @@ std::string logit_element(Emitter& e, const AttentionForm& form, Index z, Index 
   const std::string logit = e.value(form.logits, at);
   e.unbind(form.scores);
   return logit;
+}
+
+std::pair<std::string, std::string> window_of_row(Emitter& e, const AttentionForm& form, Index z, Index row) {
+  const auto bound = [&](ValueId value) {
+    Coords at = batch_of(e, form, z);
+    at.push_back(row);
+    at.push_back(e.constant(0));
+    const auto& shape = e.graph().value(value).type.shape;
+    for (size_t a = 0; a < at.size(); ++a)
+      if (shape[a] == Dim(1)) at[a] = e.constant(0);
+    return e.value(value, at);
+  };
+  const std::string keys = extent_text(e, form.keys), from = bound(form.begin), to = bound(form.end);
+  return {fmt::format("({0} > 0 ? (int)({0}) : 0)", from),
+          fmt::format("({0} < {1} ? (int)({0}) : {1})", to, keys)};
 }
 
 void store_element(Emitter& e, const AttentionForm& form, Index z, Index row, Index column,

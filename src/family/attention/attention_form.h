@@ -24,6 +24,9 @@ struct AttentionForm {
   HeavyRegion region;                                        // around the second product
   ir::ValueId scores = ir::kNoValue, logits = ir::kNoValue;  // first product; operand of the softmax
   AttentionOperand q, k, v;
+  // Row m sees the keys from `begin` to before `end` at its place alone (packed sequences); else kNoValue.
+  ir::ValueId begin = ir::kNoValue, end = ir::kNoValue;
+  bool has_window() const { return begin != ir::kNoValue; }
   bool nan_to_zero = false;          // rows without any score give zeros instead of NaN
   std::vector<ir::ValueId> factors;  // one-element constants that q and k were multiplied by (in_fours)
   Extent batches, rows, keys;
@@ -42,6 +45,8 @@ std::string operand_address(Emitter& e, const ProgramDraft& draft, const Attenti
 // Text of the softmax's operand at (batch, row, key) where the product is `score`.
 std::string logit_element(Emitter& e, const AttentionForm& form, Index z, Index row, Index key,
                           const std::string& score);
+// Texts of the first key that a row of a window sees and of the one behind its last, within [0, keys].
+std::pair<std::string, std::string> window_of_row(Emitter& e, const AttentionForm& form, Index z, Index row);
 // Stores an element of the result.
 void store_element(Emitter& e, const AttentionForm& form, Index z, Index row, Index column,
                    const std::string& element);

@@ -106,6 +106,18 @@ void emit_attention_mma(ProgramDraft& draft, const AttentionForm& form, const Sc
     t.write(e, "load");
     e.close();
   };
+  const bool window = form.has_window();
+  t.set("BEFORE", window ? "before" : "-1").set("STARTED", window ? "> before" : ">= 0");
+  t.hole("range", [&] { t.write(e, window ? "window" : "all_keys"); });
+  t.hole("row", [&] {
+    const auto [first, end] = window_of_row(e, form, z, m);
+    e.line(fmt::format("const int own_from = {};", first));
+    e.line(fmt::format("const int own_to = {};", end));
+    e.open("if (own_from < own_to)");
+    e.line("from = own_from < from ? own_from : from;");
+    e.line("to = own_to > to ? own_to : to;");
+    e.close();
+  });
   t.hole("load_early", [&] {
     if (tiles.stages > 1) load_next(false);
   });

@@ -59,6 +59,29 @@ TEST(Attention, AtEveryLength) {
                3);
 }
 
+// Packed sequences: a row sees the keys of its own; none, where the window is empty. Windows need not rise.
+TEST(Attention, OfPackedSequences) {
+  const auto& f = family::attention_family();
+  for (const auto& [depth, rows] : {std::pair<int64_t, int64_t>{16, 90}, {32, 200}, {7, 33}, {8, 1}}) {
+    Builder b;
+    const Dim n = rows;
+    const ValueId scores = scores_of(b, {Dim(2), n, n, depth, depth});
+    const ValueId begin = b.input(DType::kI64, {Dim(1), n, Dim(1)}),
+                  end = b.input(DType::kI64, {Dim(1), n, Dim(1)});
+    const ValueId key = b.op(Op::iota, {b.ints({1, 1, rows})}, {{"axis", int64_t{2}}});
+    const ValueId shown =
+        b.op(Op::logical_and, {b.op(Op::greater_equal, {key, begin}), b.op(Op::less, {key, end})});
+    const ValueId weights = softmax(b, b.op(Op::where, {shown, scores, b.scalar(-INFINITY)}), 3);
+    b.output(b.op(Op::matmul, {weights, b.f32({Dim(2), n, Dim(depth)})}));
+    const ir::Workload w = b.workload();
+    ASSERT_FALSE(f.match(w).has_value()) << *f.match(w);
+    const std::string text =
+        f.emit(w, {"attention", "row", {{"threads", 64}}}, FamilyRunner::gpu_spec("sm_90a")).text;
+    EXPECT_NE(text.find("block = first_key; "), std::string::npos) << "keys of others are visited";
+    check_normal(b, f, {{}}, 3);
+  }
+}
+
 TEST(Attention, WithMaskBiasAndRowsWithoutScores) {
   for (const bool replaces : {false, true}) {
     Builder b;
