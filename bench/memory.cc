@@ -65,7 +65,8 @@ nlohmann::json measured(const std::shared_ptr<const ir::Graph>& graph, const tar
   plan::PlanOptions options;
   options.planner = planner;
   options.bindings = extents(*graph);
-  const auto plan = std::make_shared<artifact::Plan>(plan::make_plan(*graph, device, options).plan);
+  plan::PlanResult planned = plan::make_plan(*graph, device, options);
+  const auto plan = std::make_shared<artifact::Plan>(std::move(planned.plan));
   const exec::PredictedMemory memory =
       exec::predict_memory(*exec::resolve_plan(graph, plan), options.bindings);
   nlohmann::json j = {{"arena_bytes", memory.use.arena},
@@ -77,6 +78,7 @@ nlohmann::json measured(const std::shared_ptr<const ir::Graph>& graph, const tar
                       {"lower_bound_bytes", memory.lower_bound()},
                       {"fullest", memory.fullest}};
   if (!memory.missing.empty()) j["missing"] = memory.missing;
+  if (!planned.orders.empty()) j["orders"] = planned.orders;
   return j;
 }
 

@@ -11,6 +11,10 @@
 namespace thrice::analysis {
 
 namespace {
+constexpr std::ptrdiff_t kExactTensors = 12;
+// Of the search: as many as twelve tensors ever need, and what takes some milliseconds.
+constexpr int64_t kAllNodes = int64_t{1} << 40, kSomeNodes = 20'000;
+
 int64_t align_up(int64_t bytes, int64_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
 
 // Places intervals in the given order, each into the lowest of the smallest gaps that hold it.
@@ -70,6 +74,106 @@ void improve(const std::vector<Interval>& intervals, int64_t alignment, int64_t 
   }
 }
 
+// Branch and bound. Some best plan has every interval at the lowest offset that those below it leave: sorted
+// by offset, each one lies on top of those that were placed before it and live with it. So orders are tried,
+// and an order is given up once, at some moment, what is placed and what is still to come above it reach the
+// best so far.
+class Exact {
+ public:
+  Exact(const std::vector<Interval>& intervals, int64_t alignment, int64_t lower_bound, int64_t max_nodes)
+      : lower_bound_(lower_bound), left_(max_nodes) {
+    std::vector<int> begins;
+    for (size_t i = 0; i < intervals.size(); ++i)
+      if (intervals[i].bytes > 0) begins.push_back(intervals[i].first);
+    std::sort(begins.begin(), begins.end());
+    begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
+    const auto at = [&](int moment) {
+      return static_cast<size_t>(std::upper_bound(begins.begin(), begins.end(), moment) - begins.begin()) - 1;
+    };
+    // What is alive changes for the worse where something begins: these moments are enough.
+    top_.assign(begins.size(), 0);
+    rest_.assign(begins.size(), 0);
+    for (size_t i = 0; i < intervals.size(); ++i) {
+      if (intervals[i].bytes == 0) continue;
+      items_.push_back(
+          {i, align_up(intervals[i].bytes, alignment), at(intervals[i].first), at(intervals[i].last)});
+      for (size_t m = items_.back().first; m <= items_.back().last; ++m) rest_[m] += items_.back().bytes;
+    }
+    offsets_.assign(items_.size(), 0);
+    is_placed_.assign(items_.size(), 0);
+  }
+  // Lowers `best` where it can; true = to the least there is.
+  bool run(ArenaPlan& best) {
+    best_ = &best;
+    place(0, 0, 0);
+    return left_ > 0 || best.bytes == lower_bound_;
+  }
+
+ private:
+  struct Item {
+    size_t interval;
+    int64_t bytes;
+    size_t first, last;
+  };
+  int64_t base(const Item& item) const {
+    return *std::max_element(top_.begin() + static_cast<std::ptrdiff_t>(item.first),
+                             top_.begin() + static_cast<std::ptrdiff_t>(item.last) + 1);
+  }
+  // What is still to come while it is alive lies above it.
+  bool fits(const Item& item, int64_t end) const {
+    for (size_t m = item.first; m <= item.last; ++m)
+      if (end + rest_[m] - item.bytes >= best_->bytes) return false;
+    return true;
+  }
+
+  // `lowest`, `last`: the offset of the last one placed, and its number. Those of one offset are not alive
+  // together and may be placed in any order: only that of their numbers is tried.
+  void place(size_t count, int64_t lowest, size_t last) {
+    if (count == items_.size()) {
+      best_->bytes = *std::max_element(top_.begin(), top_.end());
+      for (size_t i = 0; i < items_.size(); ++i) best_->offsets[items_[i].interval] = offsets_[i];
+      return;
+    }
+    std::vector<std::pair<int64_t, size_t>> next;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (is_placed_[i]) continue;
+      const int64_t offset = base(items_[i]);
+      if (offset + items_[i].bytes >= best_->bytes) return;  // later it lies no lower
+      if (offset > lowest || (offset == lowest && (count == 0 || i > last))) next.emplace_back(offset, i);
+    }
+    std::sort(next.begin(), next.end(), [&](const auto& a, const auto& b) {
+      return std::pair(a.first, -items_[a.second].bytes) < std::pair(b.first, -items_[b.second].bytes);
+    });
+    for (const auto& [offset, i] : next) {
+      if (left_ <= 0 || best_->bytes == lower_bound_) return;
+      --left_;
+      const Item& item = items_[i];
+      if (!fits(item, offset + item.bytes)) continue;
+      const std::vector<int64_t> before(top_.begin() + static_cast<std::ptrdiff_t>(item.first),
+                                        top_.begin() + static_cast<std::ptrdiff_t>(item.last) + 1);
+      for (size_t m = item.first; m <= item.last; ++m) {
+        top_[m] = offset + item.bytes;
+        rest_[m] -= item.bytes;
+      }
+      offsets_[i] = offset;
+      is_placed_[i] = 1;
+      place(count + 1, offset, i);
+      is_placed_[i] = 0;
+      for (size_t m = item.first; m <= item.last; ++m) {
+        top_[m] = before[m - item.first];
+        rest_[m] += item.bytes;
+      }
+    }
+  }
+
+  std::vector<Item> items_;
+  std::vector<int64_t> top_, rest_;  // by moment: the end of what is placed; bytes to come
+  std::vector<int64_t> offsets_;
+  std::vector<uint8_t> is_placed_;
+  ArenaPlan* best_ = nullptr;
+  int64_t lower_bound_, left_;
+};
+
 }  // namespace
 
 ArenaPlan plan_arena(const std::vector<Interval>& intervals, int64_t alignment) {
@@ -122,6 +226,13 @@ ArenaPlan plan_arena(const std::vector<Interval>& intervals, int64_t alignment) 
   }
   improve(intervals, alignment, lower_bound, order_of_best, best);
   best.lower_bound = lower_bound;
+  best.is_optimal = best.bytes == lower_bound;
+  if (!best.is_optimal) {
+    const auto tensors =
+        std::count_if(intervals.begin(), intervals.end(), [](const Interval& i) { return i.bytes > 0; });
+    best.is_optimal =
+        Exact(intervals, alignment, lower_bound, tensors <= kExactTensors ? kAllNodes : kSomeNodes).run(best);
+  }
   return best;
 }
 

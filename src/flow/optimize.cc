@@ -186,6 +186,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
       for (const auto& [hash, schedule] : changed) planned.workloads.at(hash).schedule = schedule;
       return 0;
     });
+  report.notes.insert(report.notes.end(), planned.orders.begin(), planned.orders.end());
   for (const std::string& step : planned.slow_steps)
     report.notes.push_back("runs on the host (--allow-slow): " + step);
   stop_if_cancelled();

@@ -1,5 +1,7 @@
 #include "plan/launch_order.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -7,22 +9,10 @@ namespace thrice::plan {
 
 namespace {
 
+using analysis::OrderProblem;
 using artifact::PlanStep;
 using artifact::StepKind;
 using ir::ValueId;
-
-// One step of a segment: pieces of memory that it reads and makes. Aliases make nothing.
-struct Work {
-  std::vector<size_t> reads, makes;
-  int64_t scratch = 0;
-  std::vector<size_t> after;  // steps that read what it makes
-  size_t waits_for = 0;       // steps
-};
-struct Segment {
-  std::vector<Work> steps;
-  std::vector<int64_t> bytes;   // by piece
-  std::vector<size_t> readers;  // by piece: steps; pieces that outlive the segment have one more
-};
 
 class Reader {
  public:
@@ -35,14 +25,14 @@ class Reader {
         if (v != ir::kNoValue) ++reads_[static_cast<size_t>(v)];
   }
 
-  Segment read(const std::vector<PlanStep>& steps) {
-    Segment segment;
+  OrderProblem read(const std::vector<PlanStep>& steps) {
+    OrderProblem segment;
     segment.steps.resize(steps.size());
     std::map<ValueId, size_t> piece, maker;    // of values made here
     std::map<ValueId, size_t> inside;          // reads within the segment, of each value
     std::vector<std::vector<ValueId>> values;  // by piece
     for (size_t s = 0; s < steps.size(); ++s) {
-      Work& work = segment.steps[s];
+      analysis::OrderedStep& work = segment.steps[s];
       std::set<size_t> reads, before;
       std::set<ValueId> own;
       for (int32_t n : steps[s].nodes)
@@ -71,10 +61,7 @@ class Reader {
         values.push_back({v});
       }
       work.reads.assign(reads.begin(), reads.end());
-      for (size_t b : before) {
-        segment.steps[b].after.push_back(s);
-        ++work.waits_for;
-      }
+      work.before.assign(before.begin(), before.end());
       if (const auto it = workloads_.find(steps[s].workload);
           steps[s].kind == StepKind::kRegion && it != workloads_.end()) {
         const artifact::LaunchPlan plan =
@@ -84,13 +71,13 @@ class Reader {
       }
     }
     // What lives within a step only is no memory; what is read elsewhere too lies outside the arena.
-    segment.readers.assign(segment.bytes.size(), 0);
-    for (const Work& work : segment.steps)
-      for (size_t p : work.reads) ++segment.readers[p];
+    std::vector<uint8_t> is_read(segment.bytes.size(), 0);
+    for (const analysis::OrderedStep& work : segment.steps)
+      for (size_t p : work.reads) is_read[p] = 1;
     for (size_t p = 0; p < segment.bytes.size(); ++p) {
       const bool escapes = std::any_of(values[p].begin(), values[p].end(),
                                        [&](ValueId v) { return reads_[static_cast<size_t>(v)] > inside[v]; });
-      if (escapes || segment.readers[p] == 0) segment.bytes[p] = 0;
+      if (escapes || is_read[p] == 0) segment.bytes[p] = 0;
     }
     return segment;
   }
@@ -108,79 +95,38 @@ class Reader {
   std::vector<size_t> reads_;  // by value, in the whole graph
 };
 
-// Runs steps one after the other and counts.
-class Simulation {
- public:
-  explicit Simulation(const Segment& segment) : segment_(segment), left_(segment.readers) {
-    for (size_t s = 0; s < segment.steps.size(); ++s) waits_.push_back(segment.steps[s].waits_for);
-    for (size_t s = 0; s < waits_.size(); ++s)
-      if (waits_[s] == 0) ready_.insert(s);
-  }
-  const std::set<size_t>& ready() const { return ready_; }
-  int64_t while_running(size_t s) const {
-    int64_t bytes = live_ + segment_.steps[s].scratch;
-    for (size_t p : segment_.steps[s].makes) bytes += segment_.bytes[p];
-    return bytes;
-  }
-  int64_t growth(size_t s) const {
-    int64_t bytes = 0;
-    for (size_t p : segment_.steps[s].makes) bytes += segment_.bytes[p];
-    for (size_t p : segment_.steps[s].reads)
-      if (left_[p] == 1) bytes -= segment_.bytes[p];
-    return bytes;
-  }
-  void run(size_t s) {
-    most_ = std::max(most_, while_running(s));
-    live_ += growth(s);
-    for (size_t p : segment_.steps[s].reads) --left_[p];
-    ready_.erase(s);
-    for (size_t next : segment_.steps[s].after)
-      if (--waits_[next] == 0) ready_.insert(next);
-  }
-  int64_t most() const { return most_; }
-
- private:
-  const Segment& segment_;
-  std::vector<size_t> left_, waits_;
-  std::set<size_t> ready_;
-  int64_t live_ = 0, most_ = 0;
-};
-
 }  // namespace
 
-void order_for_memory(const ir::Graph& graph, const std::vector<ir::Fact>& facts,
-                      const std::map<std::string, PlannedWorkload>& workloads, artifact::Plan& plan) {
+std::vector<SegmentOrder> order_for_memory(const ir::Graph& graph, const std::vector<ir::Fact>& facts,
+                                           const std::map<std::string, PlannedWorkload>& workloads,
+                                           artifact::Plan& plan) {
+  std::vector<SegmentOrder> orders;
   Reader reader(graph, facts, workloads);
-  for (artifact::Segment& planned : plan.segments) {
-    if (planned.steps.size() < 3) continue;
-    const Segment segment = reader.read(planned.steps);
-    Simulation given(segment);
-    for (size_t s = 0; s < segment.steps.size(); ++s) given.run(s);
-    int64_t most = given.most();
-    std::vector<size_t> best;
-    for (const bool by_growth : {true, false}) {
-      Simulation simulation(segment);
-      std::vector<size_t> order;
-      while (!simulation.ready().empty()) {
-        const auto cost = [&](size_t s) {
-          const int64_t growth = simulation.growth(s), running = simulation.while_running(s);
-          return by_growth ? std::pair(growth, running) : std::pair(running, growth);
-        };
-        const size_t next = *std::min_element(simulation.ready().begin(), simulation.ready().end(),
-                                              [&](size_t a, size_t b) { return cost(a) < cost(b); });
-        simulation.run(next);
-        order.push_back(next);
-      }
-      if (order.size() == segment.steps.size() && simulation.most() < most) {
-        most = simulation.most();
-        best = std::move(order);
-      }
-    }
-    if (best.empty()) continue;
+  for (size_t s = 0; s < plan.segments.size(); ++s) {
+    std::vector<PlanStep>& steps = plan.segments[s].steps;
+    if (steps.size() < 3) continue;
+    const analysis::StepOrder order = analysis::order_steps(reader.read(steps));
+    orders.push_back(
+        {s, steps.size(), order.method, order.is_optimal, order.states, order.given_peak, order.peak});
+    if (order.method == analysis::OrderMethod::kGiven) continue;
     std::vector<PlanStep> sorted;
-    for (size_t s : best) sorted.push_back(std::move(planned.steps[s]));
-    planned.steps = std::move(sorted);
+    for (size_t i : order.order) sorted.push_back(std::move(steps[i]));
+    steps = std::move(sorted);
   }
+  return orders;
+}
+
+std::string SegmentOrder::str() const {
+  const char* how = is_optimal ? "no order needs less" : "too many orders to look at all";
+  if (peak == given_peak)
+    return fmt::format(
+        "segment {}: {} steps stay in the graph's order, {} bytes between them at most ({}; {} sets of "
+        "steps)",
+        segment, steps, peak, how, states);
+  return fmt::format(
+      "segment {}: {} steps in another order, {} bytes between them at most where the graph's order has {} "
+      "({}; {} sets of steps)",
+      segment, steps, peak, given_peak, how, states);
 }
 
 }  // namespace thrice::plan

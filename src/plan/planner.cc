@@ -308,7 +308,9 @@ PlanResult make_plan(const Graph& graph, const target::DeviceSpec& device, const
   PlanResult result;
   result.plan = Planner(graph, device, options, result).plan();
   if (options.planner != "original")
-    order_for_memory(graph, model_facts(graph, options.bindings), result.workloads, result.plan);
+    for (const SegmentOrder& order :
+         order_for_memory(graph, model_facts(graph, options.bindings), result.workloads, result.plan))
+      if (order.peak < order.given_peak || !order.is_optimal) result.orders.push_back(order.str());
   return result;
 }
 

@@ -41,6 +41,8 @@ struct PlanResult {
   std::vector<std::string> slow_steps;               // operators on the host by --allow-slow
   std::map<std::string, std::string> refusals;  // for explain: "why not fused" sentences, by "A -> B" names
   FusionSummary fusion;                         // of "dp": bodies' decisions included
+  std::vector<std::string> orders;  // sentences: segments whose order of steps needs another amount of memory
+                                    // than the graph's, or whose best order was not found
 };
 
 // Errors: kUnsupported (no family, allow_slow off: operator, opset, node, each family's reason).
