@@ -15,6 +15,7 @@
 
 #include "backend/backend.h"
 #include "base/file.h"
+#include "exec/in_place.h"
 #include "exec/predict.h"
 #include "frontend/import.h"
 #include "plan/planner.h"
@@ -77,6 +78,16 @@ nlohmann::json measured(const std::shared_ptr<const ir::Graph>& graph, const tar
                       {"peak_bytes", memory.use.peak()},
                       {"lower_bound_bytes", memory.lower_bound()},
                       {"fullest", memory.fullest}};
+  // With results over operands where rules' schedules allow it (docs/decisions/0017).
+  const auto schedules = exec::in_place_schedules(graph, *plan, options.bindings);
+  auto shared = std::make_shared<artifact::Plan>(*plan);
+  exec::set_schedules(*shared, schedules);
+  const exec::PredictedMemory less =
+      exec::predict_memory(*exec::resolve_plan(graph, shared), options.bindings);
+  j["in_place"] = {{"regions", schedules.size()},
+                   {"arena_bytes", less.use.arena},
+                   {"arena_lower_bound_bytes", less.use.arena_lower_bound},
+                   {"peak_bytes", less.use.peak()}};
   if (!memory.missing.empty()) j["missing"] = memory.missing;
   if (!planned.orders.empty()) j["orders"] = planned.orders;
   return j;

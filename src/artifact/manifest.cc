@@ -50,6 +50,11 @@ std::string Manifest::to_json() const {
             {"outputs", tensors_json(outputs)},
             {"slow_steps", slow_steps},
             {"metadata", metadata}};
+  if (!memory_front.empty()) {
+    j["memory_front"] = json::array();
+    for (const MemoryPoint& p : memory_front)
+      j["memory_front"].push_back({{"bytes", p.bytes}, {"time_us", p.time_us}, {"change", p.change}});
+  }
   j["programs"] = json::array();
   for (const ManifestProgram& p : programs)
     j["programs"].push_back({{"workload", p.workload},
@@ -99,6 +104,9 @@ Manifest Manifest::from_json(const std::string& text) {
     m.outputs = tensors_from(j.at("outputs"));
     m.slow_steps = j.at("slow_steps").get<std::vector<std::string>>();
     m.metadata = j.at("metadata").get<std::map<std::string, std::string>>();
+    if (j.contains("memory_front"))
+      for (const json& p : j.at("memory_front"))
+        m.memory_front.push_back({p.at("bytes"), p.at("time_us"), p.at("change")});
     for (const json& p : j.at("programs"))
       m.programs.push_back({p.at("workload"), p.at("schedule"), p.at("source_key"),
                             p.at("kernels").get<std::vector<std::string>>()});

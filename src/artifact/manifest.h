@@ -27,6 +27,13 @@ struct ManifestBinary {
   int64_t offset = 0, bytes = 0;                 // into the section of binaries
 };
 
+// One amount of device memory with the least time of the regions' kernels that was found for it.
+struct MemoryPoint {
+  int64_t bytes = 0;    // in all
+  double time_us = -1;  // of regions with a choice; -1 = not measured, the order of points is by rules
+  std::string change;   // schedules that are others than the plan's; "" = it is the plan
+};
+
 struct Manifest {
   int format_version = 1;
   std::string product_version;
@@ -45,6 +52,7 @@ struct Manifest {
   std::vector<std::string> slow_steps;
   std::map<std::string, std::string> metadata;  // the model's own
   std::vector<FusionDecision> decisions;        // of the planner "dp"; empty for others
+  std::vector<MemoryPoint> memory_front;        // ascending bytes; empty where nothing can be exchanged
 
   std::string to_json() const;                    // stable: equal manifests give equal text
   static Manifest from_json(const std::string&);  // throws kCorrupt, kUnsupported (newer format)

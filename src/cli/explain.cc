@@ -82,7 +82,7 @@ int run(const Arguments& arguments) {
                    bucket.schedule.str()});
       table.add({std::to_string(number++), kind, ir::region_name(graph, step.nodes), why});
     }
-  fmt::print("\n{}\n{}", table.str({1, 2, 3}, 70), memory_text);
+  fmt::print("\n{}\n{}{}", table.str({1, 2, 3}, 70), memory_text, report::front_text(m.memory_front));
   if (arguments.has("--source"))
     for (const auto& source : release.sources)
       fmt::print("\n// ---- {} {}\n{}\n", artifact::language_name(source.language), source.key, source.text);

@@ -127,6 +127,11 @@ int run(const Arguments& arguments) {
     throw Error(Code::kInvalidArgument, "--trials: a number of trials is not negative");
   request.settings.agent = arguments.get("--agent", request.settings.agent);
   request.settings.agent_file = arguments.get("--agent-file", request.settings.agent_file);
+  request.settings.in_place = arguments.get("--in-place", request.settings.in_place);
+  if (request.settings.in_place != "auto" && request.settings.in_place != "on" &&
+      request.settings.in_place != "off")
+    throw Error(Code::kInvalidArgument,
+                fmt::format("--in-place: '{}' is neither auto, on nor off", request.settings.in_place));
   if (arguments.has("--check-races")) request.settings.check_races = true;
   if (arguments.has("--no-pretrained")) request.settings.pretrained = false;
   request.settings.planner = arguments.get("--planner", request.settings.planner);
@@ -189,6 +194,8 @@ Command optimize_command() {
            {"--memory-budget", "SIZE", "most device memory of a session at these extents, e.g. 400MB"},
            {"--lengths", "SPEC",
             "requests' lengths, [NAME=]uniform:1-512 or [NAME=]FILE: tunes at several, splits into buckets"},
+           {"--in-place", "WHEN",
+            "results over operands that nothing reads later: auto (default: not on CUDA) | on | off"},
            {"--agent", "NAME",
             "actor_critic (default) | value | ppo | genetic | annealing | greedy | random"},
            {"--agent-file", "FILE", "trained agent (thrice agent train); default: the one in the program"},

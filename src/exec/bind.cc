@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "analysis/arena.h"
 #include "base/hash.h"
+#include "family/in_place.h"
 
 namespace thrice::exec {
 
@@ -134,6 +136,47 @@ class Binder {
     }
     const std::vector<int> fills = add_temporaries(kernel, plan, arguments);
     add_launches(code, kernel, plan, fills, arguments, first_made);
+    add_shares(code, kernel, arguments, first_made);
+  }
+
+  // Which results could lie where an operand lies: of one size, and the operand is no other argument too.
+  // Whether it is read later is known only when all steps are.
+  void add_shares(const StepCode& code, const KernelCode& kernel, const std::vector<int>& arguments,
+                  size_t first_made) {
+    for (const family::Share& share : family::shares_of(*kernel.family, code.workload, *kernel.schedule)) {
+      size_t argument = 0;
+      for (size_t i = 0; i < share.input; ++i) argument += !ir::is_shape_input(code.workload, i);
+      const int from = arguments[argument], to = arguments[first_made + share.output];
+      if (pieces_[static_cast<size_t>(from)].bytes == pieces_[static_cast<size_t>(to)].bytes &&
+          std::count(arguments.begin(), arguments.end(), from) == 1)
+        shares_.emplace_back(from, to);
+    }
+  }
+  // For each piece the one in whose storage it lies, and how long storage lives.
+  struct Sharing {
+    std::vector<size_t> owner;
+    std::vector<int> last;
+  };
+  // Storage goes on where the operand's last launch is the first that touches the result.
+  Sharing share(bool in_place) const {
+    Sharing all;
+    all.owner.resize(pieces_.size());
+    std::iota(all.owner.begin(), all.owner.end(), size_t{0});
+    for (const Piece& piece : pieces_) all.last.push_back(piece.last);
+    if (!in_place) return all;
+    std::vector<uint8_t> goes_on(pieces_.size(), 0);
+    for (const auto& [a, b] : shares_) {  // in the order of steps: an operand's owner is settled
+      const auto from = static_cast<size_t>(a), to = static_cast<size_t>(b);
+      const Piece& operand = pieces_[from];
+      const Piece& result = pieces_[to];
+      if (operand.storage != Storage::kArena || result.storage != Storage::kArena || all.owner[to] != to ||
+          goes_on[from] || operand.last != result.first)
+        continue;
+      goes_on[from] = 1;
+      all.owner[to] = all.owner[from];
+      all.last[all.owner[from]] = result.last;
+    }
+    return all;
   }
 
   // Scratch. Steps, segments and buckets whose kernels make the same of the same weights share what is kept,
@@ -237,15 +280,33 @@ class Binder {
     }
   }
 
-  void place() {
+  // `interval_of`: by piece; -1: not in the arena, or in another's storage.
+  analysis::ArenaPlan arena_of(const Sharing& sharing, std::vector<int>& interval_of) const {
     std::vector<analysis::Interval> intervals;
-    std::vector<int> interval_of(pieces_.size(), -1);
+    interval_of.assign(pieces_.size(), -1);
     for (size_t p = 0; p < pieces_.size(); ++p) {
-      if (pieces_[p].storage != Storage::kArena) continue;
+      if (pieces_[p].storage != Storage::kArena || sharing.owner[p] != p) continue;
       interval_of[p] = static_cast<int>(intervals.size());
-      intervals.push_back({pieces_[p].bytes, pieces_[p].first, pieces_[p].last});
+      intervals.push_back({pieces_[p].bytes, pieces_[p].first, sharing.last[p]});
     }
-    const analysis::ArenaPlan arena = analysis::plan_arena(intervals, backend::kAlignment);
+    return analysis::plan_arena(intervals, backend::kAlignment);
+  }
+
+  void place() {
+    std::vector<int> interval_of;
+    Sharing sharing = share(true);
+    analysis::ArenaPlan arena = arena_of(sharing, interval_of);
+    // What lives longer as one may leave a gap that two would not.
+    if (!shares_.empty() && arena.bytes > arena.lower_bound) {
+      std::vector<int> others;
+      Sharing none = share(false);
+      analysis::ArenaPlan apart = arena_of(none, others);
+      if (apart.bytes < arena.bytes) {
+        sharing = std::move(none);
+        arena = std::move(apart);
+        interval_of = std::move(others);
+      }
+    }
     out_.arena_bytes = arena.bytes;
     out_.arena_lower_bound = arena.lower_bound;
     std::vector<BoundArgument> where(pieces_.size());
@@ -254,8 +315,9 @@ class Binder {
       if (interval_of[p] >= 0) {
         where[p].offset = arena.offsets[static_cast<size_t>(interval_of[p])];
         out_.pieces.push_back({pieces_[p].step, pieces_[p].value == ir::kNoValue, pieces_[p].bytes,
-                               where[p].offset, pieces_[p].first, pieces_[p].last});
+                               where[p].offset, pieces_[p].first, sharing.last[p]});
       }
+      if (sharing.owner[p] != p) where[p].offset = where[sharing.owner[p]].offset;  // made earlier
       if (pieces_[p].storage == Storage::kCarried) out_.carried.push_back(where[p]);
       if (pieces_[p].storage == Storage::kKept) {
         const KeptPlace& place = kept_places_.at(static_cast<int>(p));
@@ -289,6 +351,7 @@ class Binder {
   };
   std::map<int, KeptPlace> kept_places_;  // of pieces
   std::vector<int> result_piece_;
+  std::vector<std::pair<int, int>> shares_;  // operand and result, in the order of steps
   size_t step_ = 0;
   int now_ = 0;  // the moment at which the present step begins
 };

@@ -77,6 +77,7 @@ release::Release make_release(const OptimizeReport& report, backend::Device& dev
   m.inputs = tensors_of(*graph, graph->inputs, graph->input_names);
   m.outputs = tensors_of(*graph, graph->outputs, graph->output_names);
   m.slow_steps = slow_steps;
+  m.memory_front = report.memory_front;
   m.metadata = graph->metadata;
   m.decisions = report.fusion.decisions;
   std::map<std::string, const BuiltProgram*> sources;

@@ -11,10 +11,12 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "codegen/generate.h"
+#include "family/in_place.h"
 #include "flow/build.h"
 #include "flow/choose.h"
 #include "flow/deployed_plan.h"
 #include "flow/environment.h"
+#include "flow/in_place.h"
 #include "flow/lengths.h"
 #include "flow/measured_cost.h"
 #include "flow/memory_budget.h"
@@ -267,6 +269,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
       return std::make_unique<exec::Executor>(exec::make_executable(
           device, graph, std::make_shared<artifact::Plan>(plan), program_source(device, cache, built)));
     };
+    const bool by_length = !lengths.symbol.empty();
     std::vector<LengthPoint> points;
     LengthBuckets buckets;
     const auto set_planned = [&] {
@@ -283,6 +286,12 @@ OptimizeReport optimize(const OptimizeRequest& request) {
       if (budget > 0 && total_memory(graph, planned.plan, bindings) > budget) {
         planned.plan = fused;
         report.notes.push_back("the memory budget has no room for that: they stay fused");
+      }
+      const bool in_place =
+          settings.in_place == "on" || (settings.in_place == "auto" && spec.api != target::Api::kCuda);
+      if (in_place && !by_length) {
+        deployed(planned.plan, known, results);
+        write_in_place(graph, bindings, planned.plan, results, report.notes);
       }
       return 0;
     };
@@ -322,7 +331,6 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     };
 
     const bool tunes = request.tune && !listener.stop();
-    const bool by_length = !lengths.symbol.empty();
     if (!tunes && !by_length) phases.run("choose", choose);
     // A release as soon as there can be one: what follows may be stopped at any time. What a race checker is
     // asked for is not released without it.
@@ -368,7 +376,9 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     for (const auto& [hash, tuned] : results)
       if (tuned.best.time_us > 0)
         library::remember(*store, known.at(hash), std::filesystem::path(request.model_path).stem().string(),
-                          context.environment, shape_key(known.at(hash)), tuned.schedule, tuned.best.time_us);
+                          context.environment, shape_key(known.at(hash)), family::apart(tuned.schedule),
+                          tuned.best.time_us);
+    report.memory_front = memory_points(graph, planned, results, device->spec(), bindings);
     phases.run("time model", [&] {
       const auto times = time_models(*device, plain, *best, bindings, settings.seed);
       // Before runs that are watched step by step, which hold on to more.

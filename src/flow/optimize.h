@@ -81,12 +81,13 @@ struct OptimizeReport {
           arena_lower_bound = -1;
   double bandwidth_gbs = -1, gflops = -1, product_gflops = -1;  // the device's peaks; -1 = not known
   std::string planner;
-  plan::FusionSummary fusion;         // of the planner "dp"
-  std::vector<RegionReport> regions;  // by share of the model's time, largest first
-  std::vector<Explored> explored;     // most trials first
-  std::string length_symbol;          // "" = one length
-  std::vector<LengthReport> lengths;  // ascending
-  RaceReport races;                   // tool "": not asked for
+  plan::FusionSummary fusion;                       // of the planner "dp"
+  std::vector<RegionReport> regions;                // by share of the model's time, largest first
+  std::vector<Explored> explored;                   // most trials first
+  std::string length_symbol;                        // "" = one length
+  std::vector<LengthReport> lengths;                // ascending
+  RaceReport races;                                 // tool "": not asked for
+  std::vector<artifact::MemoryPoint> memory_front;  // time against memory around the plan (memory_model.h)
   std::vector<PhaseTime> phases;
   std::vector<std::string> notes;  // guesses, fallbacks, steps on the host: everything a user should know
 

@@ -75,6 +75,10 @@ const std::map<std::string, Setter>& setters() {
       {"budget", [](auto& t, Settings& s) { s.budget_s = parse_duration(t); }},
       {"memory_budget", [](auto& t, Settings& s) { s.memory_budget_bytes = parse_bytes(t); }},
       {"lengths", [](auto& t, Settings& s) { s.lengths = t; }},
+      {"in_place",
+       [](auto& t, Settings& s) {
+         s.in_place = one_of(t, {"auto", "on", "off"});
+       }},
       {"check_races", [](auto& t, Settings& s) { s.check_races = yes_or_no(t); }},
       {"max_trials", [](auto& t, Settings& s) { s.max_trials = count(t); }},
       {"seed", [](auto& t, Settings& s) { s.seed = static_cast<uint64_t>(count(t)); }},

@@ -33,6 +33,7 @@ struct Settings {
   uint64_t seed = 1;
   int64_t memory_budget_bytes = 0;  // device memory of one session; 0 = no limit
   std::string lengths;             // [NAME=]uniform:1-512 | [NAME=]FILE (flow/length_spec.h); "" = one length
+  std::string in_place = "auto";   // auto | on | off: results over operands; auto: on, but for CUDA
   bool check_races = false;        // chosen kernels under a race checker; it must be there
   std::string device;              // "" = the best found
   std::string cache_folder;        // kernels; "" = $XDG_CACHE_HOME/thrice or ~/.cache/thrice

@@ -23,7 +23,8 @@ Fill fill_of(size_t round) {
 
 Arguments::Arguments(backend::Device& device, backend::Stream& stream, const backend::ProgramPtr& program,
                      const ir::Workload& workload, const artifact::LaunchPlan& plan,
-                     const std::vector<ir::Fact>& facts, bool fenced)
+                     const std::vector<ir::Fact>& facts, bool fenced,
+                     const std::vector<family::Share>& shares)
     : device_(device), stream_(stream), fenced_(fenced) {
   const ir::Graph& graph = workload.graph;
   const std::vector<ir::Fact> all = ir::bind(graph, facts);
@@ -40,6 +41,17 @@ Arguments::Arguments(backend::Device& device, backend::Stream& stream, const bac
     add(Piece::kTemporary, t, DType::kU8, {plan.temporary_bytes[t]},
         static_cast<size_t>(plan.temporary_bytes[t]));
     temporary_bytes_ += plan.temporary_bytes[t];
+  }
+  const auto piece_of = [&](Piece::Kind kind, size_t index) -> Piece& {
+    return *std::find_if(pieces_.begin(), pieces_.end(),
+                         [&](const Piece& p) { return p.kind == kind && p.index == index; });
+  };
+  for (const family::Share& share : shares) {
+    Piece& input = piece_of(Piece::kInput, share.input);
+    Piece& output = piece_of(Piece::kOutput, share.output);
+    if (input.is_shared || output.is_shared || input.bytes != output.bytes) continue;
+    input.is_shared = output.is_shared = true;
+    output.buffer = input.buffer;
   }
 
   size_t block = 0;
@@ -110,7 +122,7 @@ void Arguments::prepare(const std::vector<ir::Tensor>& inputs, const Fill& fill)
   for (const Piece& piece : pieces_)
     if (piece.kind == Piece::kInput)
       write(piece, inputs[piece.index].data());
-    else
+    else if (!piece.is_shared)
       poison(piece);
 }
 
@@ -159,7 +171,7 @@ std::string Arguments::damage(const std::vector<ir::Tensor>& inputs) {
     const size_t end = kGuardBytes + piece.bytes;
     if (!whole(0, kGuardBytes)) return "wrote before the start of " + name(piece);
     if (!whole(end, piece.all_bytes())) return "wrote beyond the end of " + name(piece);
-    if (piece.kind != Piece::kInput || !piece.bytes) continue;
+    if (piece.kind != Piece::kInput || piece.is_shared || !piece.bytes) continue;
     const std::span<const std::byte> now = read(piece, kGuardBytes, end);
     if (std::memcmp(now.data(), inputs[piece.index].data(), piece.bytes) != 0)
       return "changed " + name(piece);

@@ -6,6 +6,7 @@
 
 #include "artifact/kernel.h"
 #include "backend/backend.h"
+#include "family/in_place.h"
 #include "ir/region.h"
 
 namespace thrice::measure {
@@ -27,10 +28,12 @@ class Arguments {
  public:
   // Allocates everything and uploads parameter blocks; `facts` of the inputs. `fenced`: buffers end at
   // unmapped memory instead of a guard zone, where the device offers it (Device::allocate_fenced); what is
-  // left up to the fence is guarded. Errors: kOutOfMemory.
+  // left up to the fence is guarded. `shares`: outputs that lie where an input does; such inputs are consumed
+  // by the launches. Errors: kOutOfMemory.
   Arguments(backend::Device& device, backend::Stream& stream, const backend::ProgramPtr& program,
             const ir::Workload& workload, const artifact::LaunchPlan& launches,
-            const std::vector<ir::Fact>& facts, bool fenced = false);
+            const std::vector<ir::Fact>& facts, bool fenced = false,
+            const std::vector<family::Share>& shares = {});
 
   // Uploads inputs (index-aligned with graph.inputs), poisons outputs and temporaries, and writes all guard
   // zones anew.
@@ -57,6 +60,7 @@ class Arguments {
     std::vector<int64_t> shape;
     size_t bytes;
     backend::BufferPtr buffer;
+    bool is_shared = false;  // an input that is consumed, or the output in its buffer
     backend::BufferSpan span() const { return {buffer, kGuardBytes, bytes}; }
     size_t all_bytes() const { return buffer->bytes(); }  // with the zones before and after
   };

@@ -9,7 +9,7 @@
 
 #include "artifact/kernel.h"
 #include "backend/backend.h"
-#include "family/family.h"
+#include "family/in_place.h"
 #include "ir/compare.h"
 #include "ir/inputs.h"
 
@@ -59,6 +59,7 @@ struct CheckOptions {
   uint64_t seed = 1;
   bool fences = false;    // buffers end at unmapped memory where the device offers it: a read beyond faults
   PhaseListener entered;  // may be empty
+  std::vector<family::Share> shares;  // outputs that lie where an input does
 };
 struct CheckResult {
   bool ok = false;

@@ -225,7 +225,7 @@ void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job&
   const CheckResult checked = [&] {
     const Spent spent(result.cost.check);
     return check(*device_, *stream_, built.program, workload, job.launches, oracle,
-                 {options.gate, options.seed, options_.fences, options_.entered});
+                 {options.gate, options.seed, options_.fences, options_.entered, {}});
   }();
   m.error = checked.error;
   m.error_limit = checked.error_limit;
@@ -238,13 +238,27 @@ void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job&
     const Spent spent(result.cost.other_extents);
     if (const auto other = other_extents(workload, oracle.facts(), oracle.bindings())) {
       Oracle there(workload, other->facts);
-      const CheckResult elsewhere =
-          check(*device_, *stream_, built.program, workload, *job.elsewhere, there,
-                {Gate::kScreening, options.seed, options_.fences, options_.entered});
+      CheckOptions how{Gate::kScreening, options.seed, options_.fences, options_.entered, {}};
+      CheckResult elsewhere = check(*device_, *stream_, built.program, workload, *job.elsewhere, there, how);
+      how.shares = job.shares;
+      if (elsewhere.ok && !how.shares.empty()) {
+        elsewhere = check(*device_, *stream_, built.program, workload, *job.elsewhere, there, how);
+        elsewhere.reason = "in place: " + elsewhere.reason;
+      }
       if (!elsewhere.ok) {
         m.message = fmt::format("at {}: {}", other->text, elsewhere.reason);
         return;
       }
+    }
+  }
+  if (options.gate == Gate::kFull && runs && !job.shares.empty()) {
+    const Spent spent(result.cost.check);
+    const CheckResult in_place =
+        check(*device_, *stream_, built.program, workload, job.launches, oracle,
+              {options.gate, options.seed, options_.fences, options_.entered, job.shares});
+    if (!in_place.ok) {
+      m.message = fmt::format("in place: {}", in_place.reason);
+      return;
     }
   }
 

@@ -44,6 +44,7 @@ struct Job {
   artifact::KernelSource source;
   artifact::LaunchPlan launches;
   std::optional<artifact::LaunchPlan> elsewhere;  // at other_extents(); full gate only
+  std::vector<family::Share> shares;              // full gate only: checked in place too
   double least_us = 0;                            // less is a measuring error; 0 = not known
   std::string peaks_source;                       // where least_us comes from
   TrialOptions options;

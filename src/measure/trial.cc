@@ -61,6 +61,7 @@ TrialResult TrialRunner::run(const ir::Workload& workload, const family::Family&
     if (options.gate == Gate::kFull)
       if (const auto other = other_extents(workload, oracle.facts(), oracle.bindings()))
         job.elsewhere = family.launch(workload, schedule, other->facts);
+    if (options.gate == Gate::kFull) job.shares = family::shares_of(family, workload, schedule);
   } catch (const Error& error) {
     result.source_key = job.source.key;
     set_failure(result, error);

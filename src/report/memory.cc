@@ -58,6 +58,18 @@ std::string memory_json(const exec::PredictedMemory& memory, const std::string& 
   return j.dump();
 }
 
+std::string front_text(const std::vector<artifact::MemoryPoint>& front) {
+  if (front.size() < 2) return {};
+  const bool is_measured = front[0].time_us >= 0;
+  Table table({"bytes in all", "kernels with a choice", "instead of the plan"});
+  for (const artifact::MemoryPoint& point : front)
+    table.add({std::to_string(point.bytes), is_measured ? microseconds(point.time_us) : "not measured",
+               point.change.empty() ? "nothing: this is the plan" : point.change});
+  return fmt::format("time against device memory (--memory-budget takes the fastest that fits{}):\n{}",
+                     is_measured ? "" : "; nothing was timed, the order is that of rules",
+                     table.str({2}, 90));
+}
+
 std::string arena_picture(const exec::PredictedMemory& memory, const exec::Executable& code) {
   const auto largest =
       std::max_element(memory.segments.begin(), memory.segments.end(),

@@ -200,6 +200,11 @@ std::vector<std::byte> write_run(const std::string& workload, const measure::Job
   put(out, job.launches);
   out.integer(job.elsewhere.has_value());
   if (job.elsewhere) put(out, *job.elsewhere);
+  out.integer(static_cast<int64_t>(job.shares.size()));
+  for (const family::Share& share : job.shares) {
+    out.integer(static_cast<int64_t>(share.input));
+    out.integer(static_cast<int64_t>(share.output));
+  }
   out.real(job.least_us);
   out.text(job.peaks_source);
   out.integer(static_cast<int64_t>(job.options.gate));
@@ -218,6 +223,10 @@ RunRequest read_run(const std::vector<std::byte>& body) {
   job.source = take_source(in);
   job.launches = take_plan(in);
   if (in.integer()) job.elsewhere = take_plan(in);
+  for (int64_t left = in.integer(); left > 0; --left) {
+    const auto input = static_cast<size_t>(in.integer());
+    job.shares.push_back({input, static_cast<size_t>(in.integer())});
+  }
   job.least_us = in.real();
   job.peaks_source = in.text();
   job.options.gate = static_cast<measure::Gate>(in.integer());

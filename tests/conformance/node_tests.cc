@@ -1,9 +1,12 @@
 // ONNX node tests on the float64 interpreter and on a device, through the whole path of a model: import,
 // transforms, plan, kernels, executor. Prints one JSON object a test: {"name", "interpreter": {"word",
 // "reason"}, "device": {...}}; word is pass | wrong | refused | random | error.
-//   run_node_tests [--device opencl:0] [--planner original] [--shard 0/2] [--cache FOLDER] FOLDER...
+//   run_node_tests [--device opencl:0] [--planner original] [--in-place] [--shard 0/2] [--cache FOLDER]
+//   FOLDER...
 // FOLDERs hold tests (model.onnx, test_data_set_*). A test whose structure hangs on an operand (axes as a
 // run-time input) is imported again with its small operands fixed, as --const does: its reason says so.
+// --in-place: each test runs a second time with results in the storage of operands where the plan allows it,
+// and every bit must be the same; those where something is shared say so ("in_place": regions).
 // Catches a decomposition, a kernel or a plan that computes something else than the operator.
 // tools/conformance.py runs it and writes the tables.
 #include <fmt/format.h>
@@ -20,6 +23,7 @@
 
 #include "backend/backend.h"
 #include "exec/executor.h"
+#include "exec/in_place.h"
 #include "flow/build.h"
 #include "frontend/import.h"
 #include "frontend/onnx/tensor_decode.h"
@@ -130,7 +134,13 @@ struct Engine {
   thrice::backend::DevicePtr device;
   std::shared_ptr<thrice::jit::KernelCache> cache;
   std::string planner = "greedy";
+  size_t* in_place = nullptr;  // counts regions that ran in place too; null: none does
 };
+
+bool same_bits(const ir::Tensor& a, const ir::Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() && a.dtype() != thrice::DType::kString &&
+         std::equal(a.data(), a.data() + a.bytes(), b.data());
+}
 
 std::vector<ir::Tensor> run_graph(const Engine& engine, const std::shared_ptr<ir::Graph>& graph,
                                   const std::vector<ir::Tensor>& inputs) {
@@ -149,7 +159,19 @@ std::vector<ir::Tensor> run_graph(const Engine& engine, const std::shared_ptr<ir
       thrice::plan::make_plan(*graph, engine.device->spec(), options).plan);
   thrice::exec::Executor executor(thrice::exec::make_executable(
       engine.device, graph, plan, thrice::flow::program_source(engine.device, engine.cache, nullptr)));
-  return executor.run_host(inputs);
+  std::vector<ir::Tensor> results = executor.run_host(inputs);
+  if (engine.in_place == nullptr) return results;
+  auto shared = std::make_shared<thrice::artifact::Plan>(*plan);
+  const auto schedules = thrice::exec::in_place_schedules(graph, *plan, {});
+  if (schedules.empty()) return results;
+  *engine.in_place += schedules.size();
+  thrice::exec::set_schedules(*shared, schedules);
+  thrice::exec::Executor other(thrice::exec::make_executable(
+      engine.device, graph, shared, thrice::flow::program_source(engine.device, engine.cache, nullptr)));
+  const std::vector<ir::Tensor> again = other.run_host(inputs);
+  if (!std::equal(results.begin(), results.end(), again.begin(), again.end(), same_bits))
+    throw thrice::Error(thrice::Code::kWrongResult, "in place the results are others");
+  return results;
 }
 
 Verdict run_set(const Engine& engine, const fs::path& model, const fs::path& set, bool fixed) {
@@ -228,7 +250,8 @@ Verdict run_test(const Engine& engine, const fs::path& test) {
 int main(int argc, char** argv) {
   std::vector<fs::path> tests;
   std::string device, cache, planner = "greedy";
-  size_t shard = 0, shards = 1;
+  size_t shard = 0, shards = 1, num_shared = 0;
+  bool in_place = false;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
@@ -238,6 +261,8 @@ int main(int argc, char** argv) {
       cache = value();
     else if (arg == "--planner")
       planner = value();
+    else if (arg == "--in-place")
+      in_place = true;
     else if (arg == "--shard") {
       const std::string text = value();
       shard = std::stoul(text);
@@ -250,9 +275,9 @@ int main(int argc, char** argv) {
     }
   }
   if (tests.empty()) {
-    fmt::print(
-        stderr,
-        "usage: run_node_tests [--device ID] [--planner NAME] [--shard I/N] [--cache FOLDER] FOLDER...\n");
+    fmt::print(stderr,
+               "usage: run_node_tests [--device ID] [--planner NAME] [--in-place] [--shard I/N] [--cache "
+               "FOLDER] FOLDER...\n");
     return 2;
   }
   std::sort(tests.begin(), tests.end());
@@ -261,6 +286,7 @@ int main(int argc, char** argv) {
     on_device.device = thrice::backend::open_device(device);
     on_device.cache = std::make_shared<thrice::jit::KernelCache>(on_device.device, cache);
     on_device.planner = planner;
+    if (in_place) on_device.in_place = &num_shared;
   }
   for (size_t t = shard; t < tests.size(); t += shards) {
     nlohmann::json row = {{"name", tests[t].filename().string()}};
@@ -268,7 +294,9 @@ int main(int argc, char** argv) {
       row[where] = {{"word", v.word}, {"reason", v.reason}};
     };
     put("interpreter", run_test(interpreter, tests[t]));
+    num_shared = 0;
     if (on_device.device) put("device", run_test(on_device, tests[t]));
+    if (num_shared > 0) row["in_place"] = num_shared;
     fmt::print("{}\n", row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     std::fflush(stdout);
   }

@@ -229,6 +229,14 @@ class Conv final : public DraftedFamily {
     return refuse_device(workload, device, s.get("items"), 0);
   }
 
+  std::vector<Share> shares(const Workload& workload, const Schedule& schedule) const override {
+    const std::string gemm = gemm_tactic(schedule.tactic);
+    const bool once = gemm.empty() ? schedule.tactic == "naive" || schedule.tactic == "direct" ||
+                                         schedule.tactic == "depthwise"
+                                   : stores_once(gemm);
+    return once ? epilogue_shares(workload) : std::vector<Share>();
+  }
+
   std::vector<KernelUse> uses(const Workload& workload, const Schedule& schedule) const override {
     return make_draft(workload, schedule, false).uses();
   }

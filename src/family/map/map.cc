@@ -75,6 +75,7 @@ struct Box {
 
 struct VectorShape {
   int64_t threads = 1, items = 1, rows = 1;
+  bool in_place = false;
 };
 
 // Writes the kernel with the axes from `cut` on joined; says whether its inner loop divides.
@@ -113,6 +114,9 @@ KernelDraft vector_kernel(ProgramDraft& draft, const std::string& symbol, const 
   if (one_row) e.line(fmt::format("const int c1 = th_min_int(c0 + {}, {});", width, ncols));
   // Rows' coordinates before the loop over columns, where they cost once a row.
   for (const Index c : outer) e.text(c);
+  // One work-item a group: a CPU, whose compiler (LLVM) would find that the buffers overlap, and not
+  // vectorise.
+  if (v.in_place && v.threads == 1) e.line("#pragma clang loop vectorize(assume_safety)");
   const Index j = e.open_loop("c0 + TH_THREAD", "c1", fmt::format("{}", v.threads), columns);
   Coords coords = outer;
   for (const Index c : e.index().split(j, at(dims, cut, dims.size()))) coords.push_back(c);
@@ -254,9 +258,10 @@ void build(ProgramDraft& draft, const Schedule& schedule) {
           pack_kernel(draft, symbol, groups[g], choose_cut(draft.workload(), groups[g]),
                       {schedule.get("threads"), schedule.get("items"), schedule.get("lanes")}));
     else
-      draft.kernels.push_back(
-          vector_kernel(draft, symbol, groups[g], choose_cut(draft.workload(), groups[g]),
-                        {schedule.get("threads"), schedule.get("items"), schedule.get("rows")}, nullptr));
+      draft.kernels.push_back(vector_kernel(draft, symbol, groups[g], choose_cut(draft.workload(), groups[g]),
+                                            {schedule.get("threads"), schedule.get("items"),
+                                             schedule.get("rows"), schedule.get("in_place", 0) != 0},
+                                            nullptr));
   }
 }
 
@@ -366,6 +371,8 @@ Refusal MapFamily::illegal(const Workload& workload, const Schedule& schedule,
     if (!is_power_of_two(schedule.get("lanes")) || schedule.get("lanes") > 16)
       return "lanes are 1, 2, 4, 8 or 16";
   }
+  if (schedule.get("in_place", 0) != 0 && shares(workload, schedule).empty())
+    return "no result can lie where an operand lies";
   const int64_t threads = schedule.get("threads");
   if (threads < 1 || schedule.get("items", 1) < 1 || schedule.get("rows", 1) < 1)
     return "threads, items and rows are at least 1";
@@ -373,7 +380,15 @@ Refusal MapFamily::illegal(const Workload& workload, const Schedule& schedule,
 }
 
 ProgramText MapFamily::emit(const Workload& workload, const Schedule& schedule, const DeviceSpec&) const {
-  return draft_of(workload, schedule, [&](ProgramDraft& d) { build(d, schedule); })->text();
+  const auto draft = draft_of(workload, schedule, [&](ProgramDraft& d) { build(d, schedule); });
+  ProgramText program = draft->text();
+  if (schedule.get("in_place", 0) != 0) drop_restrict(*draft, shares(workload, schedule), program);
+  return program;
+}
+
+std::vector<Share> MapFamily::shares(const Workload& workload, const Schedule& schedule) const {
+  if (schedule.tactic == "tile" || group_outputs(workload.graph).size() != 1) return {};
+  return elementwise_shares(workload);
 }
 
 LaunchPlan MapFamily::launch(const Workload& workload, const Schedule& schedule,

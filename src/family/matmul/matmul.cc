@@ -181,6 +181,10 @@ class Matmul final : public DraftedFamily {
     return refuse_gemm(workload, make_gemm(draft, find_heavy(workload, {Op::matmul})), schedule, device);
   }
 
+  std::vector<Share> shares(const Workload& workload, const Schedule& schedule) const override {
+    return stores_once(schedule.tactic) ? epilogue_shares(workload) : std::vector<Share>();
+  }
+
   std::vector<KernelUse> uses(const Workload& workload, const Schedule& schedule) const override {
     return make_draft(workload, schedule, false).uses();
   }

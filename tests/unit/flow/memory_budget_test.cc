@@ -1,5 +1,6 @@
 // Catches: a budget that is not kept although slower schedules would keep it, schedules given up without
-// need, an impossible budget that ends in anything but a sentence with the least there is.
+// need, a region slowed down where another would have cost less, an impossible budget that ends in anything
+// but a sentence with the least there is.
 #include "flow/memory_budget.h"
 
 #include <gtest/gtest.h>
@@ -62,6 +63,61 @@ TEST(MemoryBudget, TakesSchedulesThatNeedLess) {
   EXPECT_EQ(notes.size(), changed.size());
   EXPECT_LE(total_memory(p.graph, p.result.plan, {}), total - 1);
   for (const auto& [hash, schedule] : changed) EXPECT_EQ(schedule.tactic, "mma");
+}
+
+// The region with the most to give up would lose most.
+TEST(MemoryBudget, GivesUpWhatCostsLeastTime) {
+  Planned p = planned();
+  const auto frugal = frugal_schedules(p.result.workloads, hopper());
+  const int64_t total = total_memory(p.graph, p.result.plan, {});
+  for (const bool first_is_dear : {true, false}) {
+    ScheduleTimes times;
+    std::string dear, cheap;
+    for (const auto& [hash, planned] : p.result.workloads) {
+      const bool is_first =
+          planned.workload.graph.value(planned.workload.graph.outputs[0]).type.shape[1] == ir::Dim(2048);
+      (is_first == first_is_dear ? dear : cheap) = hash;
+      times[hash][planned.schedule.str()] = 10;
+      times[hash][frugal.at(hash)[0].str()] = is_first == first_is_dear ? 100 : 11;
+    }
+    artifact::Plan plan = p.result.plan;
+    std::vector<std::string> notes;
+    const auto changed = fit_memory(p.graph, plan, p.result.workloads, frugal, {}, total - 1, notes, times);
+    EXPECT_LE(total_memory(p.graph, plan, {}), total - 1);
+    EXPECT_EQ(changed.size(), 1u);
+    EXPECT_TRUE(changed.count(cheap)) << (first_is_dear ? "the first is dear" : "the second is dear");
+  }
+}
+
+// Bytes of the front are what binding says at each of its points, and the plan itself is one of them.
+TEST(MemoryBudget, TheFrontTellsTheBytesOfItsPoints) {
+  Planned p = planned();
+  const auto frugal = frugal_schedules(p.result.workloads, hopper());
+  ScheduleTimes times;
+  for (const auto& [hash, planned] : p.result.workloads) {
+    times[hash][planned.schedule.str()] = 10;
+    times[hash][frugal.at(hash)[0].str()] = 20;
+  }
+  const auto memory = exec::predict_memory(
+      *exec::resolve_plan(p.graph, std::make_shared<artifact::Plan>(p.result.plan)), ir::Bindings{});
+  const MemoryModel model = model_memory(p.result.plan, memory, p.result.workloads, frugal, times);
+  const analysis::MemoryFront front = front_of(model);
+  ASSERT_GE(front.points.size(), 2u);
+  EXPECT_EQ(front.points.back().bytes, memory.use.total());
+  EXPECT_DOUBLE_EQ(front.points.back().time, 20);
+  for (const analysis::FrontPoint& point : front.points) {
+    artifact::Plan plan = p.result.plan;
+    for (artifact::PlanStep& step : plan.segments[0].steps)
+      for (size_t r = 0; r < model.regions.size(); ++r)
+        if (step.workload == model.regions[r]) step.schedule = model.schedules[r][point.choices[r]];
+    const int64_t told = point.bytes, is = total_memory(p.graph, plan, {});
+    EXPECT_LE(is, told);  // lives within a step are told too long, if anything
+    EXPECT_GE(static_cast<double>(is), 0.9 * static_cast<double>(told));
+  }
+  const auto points = describe(model, front, p.result.workloads);
+  EXPECT_EQ(points.size(), front.points.size());
+  EXPECT_EQ(points.back().change, "");
+  EXPECT_NE(points.front().change.find("mma"), std::string::npos);
 }
 
 TEST(MemoryBudget, SaysWhatTheLeastIs) {
