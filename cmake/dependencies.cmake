@@ -3,6 +3,7 @@ find_package(Threads REQUIRED)
 find_package(Protobuf REQUIRED)
 find_path(YAML_INCLUDE yaml-cpp/yaml.h REQUIRED)
 find_path(JSON_INCLUDE nlohmann/json.hpp REQUIRED)
+find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 find_path(EIGEN_INCLUDE Eigen/Core PATH_SUFFIXES eigen3 REQUIRED)
 
 add_library(thrice_third_party INTERFACE)

@@ -40,7 +40,7 @@ quietly() {
 }
 
 packages=(g++ cmake ninja-build pkg-config ccache git zstd ca-certificates python3 python3-venv
-  libprotobuf-dev protobuf-compiler libyaml-cpp-dev libfmt-dev libsqlite3-dev nlohmann-json3-dev libeigen3-dev
+  libprotobuf-dev protobuf-compiler libyaml-cpp-dev libfmt-dev libsqlite3-dev nlohmann-json3-dev libcli11-dev libeigen3-dev
   libxxhash-dev libzstd-dev zlib1g-dev pocl-opencl-icd ocl-icd-opencl-dev ocl-icd-libopencl1)
 # The build works without these; what needs them says that it is skipped.
 optional=()

@@ -50,7 +50,10 @@ Phase first_launch_phase(const target::DeviceSpec& device) {
 CheckResult check(backend::Device& device, backend::Stream& stream, const backend::ProgramPtr& program,
                   const ir::Workload& workload, const artifact::LaunchPlan& launches, Oracle& oracle,
                   const CheckOptions& options) {
-  const auto& [gate, seed, fences, entered, shares] = options;
+  // Not a structured binding: C++20's lambdas may capture one, Clang 14 refuses it.
+  const Gate gate = options.gate;
+  const uint64_t seed = options.seed;
+  const auto& entered = options.entered;
   CheckResult result;
   if (device.spec().api == target::Api::kNull) {
     result.ok = true;
@@ -58,7 +61,7 @@ CheckResult check(backend::Device& device, backend::Stream& stream, const backen
     result.reason = "null device, not verified";
     return result;
   }
-  Arguments arguments(device, stream, program, workload, launches, oracle.facts(), fences, shares);
+  Arguments arguments(device, stream, program, workload, launches, oracle.facts(), options.fences, options.shares);
   std::vector<bool> compared(workload.graph.outputs.size(), false);
   const auto all_compared = [&] {
     return std::find(compared.begin(), compared.end(), false) == compared.end();
