@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "artifact/manifest.h"
+#include "flow/phases.h"
 #include "flow/progress.h"
 #include "flow/search.h"
 #include "flow/settings.h"
@@ -58,11 +59,6 @@ struct Explored {
 struct LengthReport {
   int64_t length = 0;
   double original_us = -1, best_us = -1;
-};
-
-struct PhaseTime {
-  std::string phase;
-  double seconds = 0;
 };
 
 struct OptimizeReport {

@@ -24,7 +24,7 @@ void OtherBinaries::begin(const std::vector<artifact::KernelSource>& sources) {
       const jit::KernelCache cache(backend::open_cross_device(architecture), cache_folder_);
       std::vector<artifact::KernelSource> missing;
       for (const artifact::KernelSource& source : sources)
-        if (!cache.has(source)) missing.push_back(source);
+        if (!cache.has(source) && !is_begun(architecture, source)) missing.push_back(source);
       if (missing.empty()) continue;
       const std::string version = backend::cross_compiler(architecture)->version();
       Builds& builds = builds_.emplace_back();
@@ -32,22 +32,29 @@ void OtherBinaries::begin(const std::vector<artifact::KernelSource>& sources) {
       builds.builders = std::make_unique<worker::Builders>(worker_, architecture, version,
                                                            std::max(1, cores / 2), worker::Limits());
       builds.builders->submit_last(missing);
-      begun_.insert(begun_.end(), missing.begin(), missing.end());
+      builds.sources = std::move(missing);
     } catch (const Error&) {
       // add_to() meets it again, and says so
     }
+}
+
+bool OtherBinaries::is_begun(const std::string& architecture, const artifact::KernelSource& source) const {
+  const auto is_same = [&](const artifact::KernelSource& begun) { return begun.key == source.key; };
+  return std::any_of(builds_.begin(), builds_.end(), [&](const Builds& builds) {
+    return builds.architecture == architecture &&
+           std::any_of(builds.sources.begin(), builds.sources.end(), is_same);
+  });
 }
 
 void OtherBinaries::add_to(release::Release& release) {
   for (Builds& builds : builds_) {
     builds.builders->finish_all();
     jit::KernelCache cache(backend::open_cross_device(builds.architecture), cache_folder_);
-    for (const artifact::KernelSource& source : begun_)
+    for (const artifact::KernelSource& source : builds.sources)
       if (const auto built = builds.builders->take(source.key); built && built->binary)
         cache.put(source, *built->binary);
   }
   builds_.clear();
-  begun_.clear();
   add_architectures(release, architectures_, cache_folder_);
 }
 
