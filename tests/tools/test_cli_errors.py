@@ -379,7 +379,9 @@ class OnADevice(CommandLine):
         process.communicate()
         kept = self.trials_in_store()
         self.assertGreaterEqual(kept, 4)
-        self.assertFalse((self.here / "out.thrice").exists())
+        code, _, err = self.thrice("explain", "out.thrice")  # released before the first trial
+        self.assertEqual(code, OK, err)
+        (self.here / "out.thrice").unlink()
         code, out, err = self.thrice(*self.optimize(self.model, "--trials", "0"))
         self.assertEqual(code, OK, err)
         self.assertEqual(json.loads(out)["trials"], 0, "trials were made again")
