@@ -52,7 +52,8 @@ void tile_plain(int64_t depth, const double* a, const double* b, double* tile) {
 #else
 #define THRICE_AVX512 "avx512f,avx512vl,prefer-vector-width=512"
 #endif
-[[gnu::target(THRICE_AVX512)]] void tile_avx512(int64_t depth, const double* a, const double* b, double* tile) {
+[[gnu::target(THRICE_AVX512)]] void tile_avx512(int64_t depth, const double* a, const double* b,
+                                                double* tile) {
   tile_body<Vector8, 12>(depth, a, b, tile);  // 24 of 32 registers
 }
 #endif

@@ -61,7 +61,8 @@ CheckResult check(backend::Device& device, backend::Stream& stream, const backen
     result.reason = "null device, not verified";
     return result;
   }
-  Arguments arguments(device, stream, program, workload, launches, oracle.facts(), options.fences, options.shares);
+  Arguments arguments(device, stream, program, workload, launches, oracle.facts(), options.fences,
+                      options.shares);
   std::vector<bool> compared(workload.graph.outputs.size(), false);
   const auto all_compared = [&] {
     return std::find(compared.begin(), compared.end(), false) == compared.end();
