@@ -58,7 +58,9 @@ class Fuser {
   // Groups to merge, by atom.
   std::vector<std::vector<int>> run() {
     std::vector<std::vector<int>> merges;
-    for (const FusionPiece& piece : split(problem_)) {
+    const std::vector<FusionPiece> pieces = split(problem_);
+    solve_small_first(pieces);
+    for (const FusionPiece& piece : pieces) {
       const Answer answer = decide(piece);
       summary_.us += answer.us;
       summary_.greedy_us += answer.greedy_us;
@@ -101,8 +103,7 @@ class Fuser {
     if (piece.candidates.size() == piece.atoms.size()) return answer;
     const auto [it, is_new] = answers_.emplace(key_of(piece, answer.greedy), answer);
     if (!is_new) return it->second;  // a layer like one before
-    const FusionAnswer found = solve(piece.problem, answer.greedy_us, states_left());
-    summary_.states += found.states;
+    const FusionAnswer found = search(piece, answer.greedy_us, SearchBounds{}.states, -1);
     answer.states = found.states;
     answer.exact = found.found;
     // Of equals the greedy planner's answer is taken: more is known of its kernels.
@@ -113,8 +114,27 @@ class Fuser {
     if (answer.exact && found.states <= kMostStatesOfOthers) look_for_next(piece, answer);
     return it->second = answer;
   }
-  int64_t states_left() const {
-    return std::clamp<int64_t>(kMostStatesInAll - summary_.states, 1, kMostStates);
+  // Each gets an even share of the looks that are left to it and to larger ones: one wide piece does not take
+  // what others need little of.
+  void solve_small_first(const std::vector<FusionPiece>& pieces) {
+    std::vector<const FusionPiece*> order;
+    for (const FusionPiece& piece : pieces)
+      if (piece.candidates.size() > piece.atoms.size()) order.push_back(&piece);
+    std::stable_sort(order.begin(), order.end(), [](const FusionPiece* a, const FusionPiece* b) {
+      return a->candidates.size() < b->candidates.size();
+    });
+    for (size_t i = 0; i < order.size(); ++i) {
+      share_ = summary_.looks + (kMostLooksInAll - summary_.looks) / static_cast<int64_t>(order.size() - i);
+      decide(*order[i]);
+    }
+  }
+
+  FusionAnswer search(const FusionPiece& piece, double at_most, int64_t most_states, int without) {
+    const FusionAnswer found =
+        solve(piece.problem, at_most, {most_states, std::max<int64_t>(1, share_ - summary_.looks)}, without);
+    summary_.states += found.states;
+    summary_.looks += found.looks;
+    return found;
   }
 
   void look_for_next(const FusionPiece& piece, Answer& answer) {
@@ -123,9 +143,7 @@ class Fuser {
       if (piece.problem.candidates[static_cast<size_t>(c)].atoms.size() < 2 || ++tried > kMostOthers)
         continue;
       const double most = answer.next.empty() ? std::numeric_limits<double>::infinity() : answer.next_us;
-      const FusionAnswer other =
-          solve(piece.problem, most, std::min(states_left(), 4 * kMostStatesOfOthers), c);
-      summary_.states += other.states;
+      const FusionAnswer other = search(piece, most, 4 * kMostStatesOfOthers, c);
       if (!other.found || (!answer.next.empty() && !(other.us < answer.next_us))) continue;
       answer.next = other.candidates;
       answer.next_us = other.us;
@@ -201,6 +219,7 @@ class Fuser {
   std::set<std::vector<int>> greedy_;
   int64_t complete_ = 0;
   std::map<std::string, Answer> answers_;
+  int64_t share_ = 0;  // of looks: the piece in hand may add up to here
   std::map<std::pair<Signature, double>, size_t> told_;
 };
 
@@ -213,6 +232,7 @@ FusionSummary& FusionSummary::operator+=(FusionSummary other) {
   exact_pieces += other.exact_pieces;
   candidates += other.candidates;
   states += other.states;
+  looks += other.looks;
   judged += other.judged;
   std::move(other.decisions.begin(), other.decisions.end(), std::back_inserter(decisions));
   return *this;

@@ -38,10 +38,11 @@ class Search {
       }
       regions_.push_back(std::move(region));
     }
+    looked_.assign(regions_.size(), 0);
     share_out();
   }
 
-  FusionAnswer run(double at_most, int64_t most_states) {
+  FusionAnswer run(double at_most, const SearchBounds& bounds) {
     FusionAnswer answer;
     at_most += 1e-9 * (1 + std::abs(at_most));  // sums in another order
     double all = 0;
@@ -67,8 +68,9 @@ class Search {
         break;
       }
       expand(s, next.done, at_most);
-      if (static_cast<int64_t>(states_.size()) > most_states) break;
+      if (static_cast<int64_t>(states_.size()) > bounds.states || looks_ > bounds.looks) break;
     }
+    answer.looks = looks_;
     answer.states = static_cast<int64_t>(states_.size());
     return answer;
   }
@@ -116,40 +118,53 @@ class Search {
     std::vector<size_t> ready;
     for (size_t a = 0; a < n_; ++a)
       if (!done.has(a) && done.contains(before_[a])) ready.push_back(a);
-    size_t chosen = ready[0];
-    AtomSet wanted = wanted_before(chosen, done);
-    for (size_t i = 1; i < ready.size() && i < kMostTried && wanted.count() > 0; ++i) {
-      AtomSet other = wanted_before(ready[i], done);
-      if (!(other.count() < wanted.count())) continue;
+    size_t chosen = ready[0], count_wanted = n_;
+    AtomSet wanted(n_);
+    for (size_t i = 0; i < ready.size() && i < kMostTried && count_wanted > 0; ++i) {
+      AtomSet other(n_);
+      const size_t other_count = wanted_before(ready[i], done, i == 0 ? n_ : count_wanted, other);
+      if (i > 0 && other_count >= count_wanted) continue;
       chosen = ready[i];
+      count_wanted = other_count;
       wanted = std::move(other);
     }
     wanted.add(chosen);
-    for (const size_t a : ready)
+    for (const size_t a : ready) {
+      looks_ += static_cast<int64_t>(of_atom_[a].size());
       for (const int c : of_atom_[a])
         if (is_ready(c, done) && is_first(c, a, done) && regions_[static_cast<size_t>(c)].atoms.meets(wanted))
           step(s, c, count, at_most);
+    }
   }
 
   // In any answer the region of a ready atom comes after the regions that it waits for; each of these holds
   // one of the atoms found here. One of them or the region itself can be the next, so no other need be tried.
-  AtomSet wanted_before(size_t atom, const AtomSet& done) const {
-    AtomSet wanted(n_);
+  // Returns their number; where it reaches `enough` the search for them ends.
+  size_t wanted_before(size_t atom, const AtomSet& done, size_t enough, AtomSet& wanted) {
+    ++look_;
+    size_t count = 0;
     std::vector<size_t> open{atom};
     while (!open.empty()) {
       const size_t a = open.back();
       open.pop_back();
       for (const int c : of_atom_[a]) {
+        // Once each: all that hold `atom` are met at the first turn, and what one adds is the same at any.
+        int64_t& looked = looked_[static_cast<size_t>(c)];
+        if (looked == look_) continue;
+        looked = look_;
+        ++looks_;
         const Region& region = regions_[static_cast<size_t>(c)];
-        if (c == without_ || region.atoms.meets(done) || (a != atom && region.atoms.has(atom))) continue;
+        if (c == without_ || region.atoms.meets(done)) continue;
         region.cone.each([&](size_t b) {
           if (region.atoms.has(b) || done.has(b) || wanted.has(b)) return;
           wanted.add(b);
+          ++count;
           open.push_back(b);
         });
+        if (count >= enough) return count;
       }
     }
-    return wanted;
+    return count;
   }
 
   // A region with several ready atoms is tried once, at the first.
@@ -189,6 +204,8 @@ class Search {
   const FusionProblem& problem_;
   size_t n_;
   int without_;
+  int64_t looks_ = 0, look_ = 0;
+  std::vector<int64_t> looked_;            // by candidate: in which look for what is wanted it was met last
   std::vector<AtomSet> before_;            // by atom: what it reads
   std::vector<std::vector<int>> of_atom_;  // by atom: candidates that hold it
   std::vector<Region> regions_;
@@ -200,8 +217,8 @@ class Search {
 
 }  // namespace
 
-FusionAnswer solve(const FusionProblem& problem, double at_most, int64_t most_states, int without) {
-  return Search(problem, without).run(at_most, most_states);
+FusionAnswer solve(const FusionProblem& problem, double at_most, const SearchBounds& bounds, int without) {
+  return Search(problem, without).run(at_most, bounds);
 }
 
 }  // namespace thrice::plan

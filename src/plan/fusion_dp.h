@@ -9,14 +9,18 @@
 
 namespace thrice::plan {
 
-// Beyond so many states a piece is left to the greedy planner. A state takes some 10 to 100 us.
-constexpr int64_t kMostStates = 20'000;
+// Beyond these a piece is left to the greedy planner.
+struct SearchBounds {
+  int64_t states = 100'000;
+  int64_t looks = std::numeric_limits<int64_t>::max();  // at candidates
+};
 
 struct FusionAnswer {
-  bool found = false;           // false: more states than the bound, or nothing below `at_most`
+  bool found = false;           // false: a bound was met, or nothing is below `at_most`
   std::vector<int> candidates;  // chosen, in an order in which they can run
   double us = 0;                // sum of their prices
   int64_t states = 0;           // that were reached
+  int64_t looks = 0;            // at candidates, for all of them: what the time goes to
 };
 
 // States are downsets D (all that an atom of D reads is in D); f[D + R] = min f[D] + us(R) over candidates R
@@ -25,6 +29,6 @@ struct FusionAnswer {
 // partition can run only some are followed: those that finish first what the region of one ready atom may
 // wait for. Candidate `without` (-1: none) is not taken.
 FusionAnswer solve(const FusionProblem& problem, double at_most = std::numeric_limits<double>::infinity(),
-                   int64_t most_states = kMostStates, int without = -1);
+                   const SearchBounds& bounds = {}, int without = -1);
 
 }  // namespace thrice::plan

@@ -138,11 +138,11 @@ TEST_P(Networks, ImportsAndPlans) {
     fmt::print(
         "{} {}: greedy {} regions, {:.1f} us; dp {} regions, {:.1f} us; {} of {} parts exact, {} candidates, "
         "{} "
-        "states, {:.2f} s\n",
+        "states, {} looks, {:.2f} s\n",
         name_of(GetParam()), spec.architecture,
         count(spec.api == target::Api::kNull ? greedy.plan : packing.plan).regions, dp.fusion.greedy_us,
         count(dp.plan).regions, dp.fusion.us, dp.fusion.exact_pieces, dp.fusion.pieces, dp.fusion.candidates,
-        dp.fusion.states, seconds);
+        dp.fusion.states, dp.fusion.looks, seconds);
   }
 
   const Counts now = count(greedy.plan), before = count(original.plan);

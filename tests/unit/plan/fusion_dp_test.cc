@@ -242,15 +242,18 @@ TEST(FusionDp, RegionsThatWaitForEachOtherAreOnePiece) {
   EXPECT_NEAR(solve(pieces[0].problem).us, brute_force(problem), 1e-9);
 }
 
-TEST(FusionDp, MoreStatesThanTheBoundAreNotCalledAnAnswer) {
+TEST(FusionDp, WhatMeetsABoundIsNotCalledAnAnswer) {
   Rng rng(5);
   const FusionProblem problem = random_problem(rng, 8);
   const FusionAnswer all = solve(problem);
   ASSERT_TRUE(all.found);
   ASSERT_GT(all.states, 3);
-  const FusionAnswer cut = solve(problem, std::numeric_limits<double>::infinity(), 2);
+  const double any = std::numeric_limits<double>::infinity();
+  const FusionAnswer cut = solve(problem, any, {.states = 2});
   EXPECT_FALSE(cut.found);
   EXPECT_GE(cut.states, 3);
+  EXPECT_FALSE(solve(problem, any, {.looks = all.looks / 2}).found);
+  EXPECT_TRUE(solve(problem, any, {.looks = all.looks}).found);
 }
 
 // Branches that have nothing to do with each other are done one after the other, not in every mixture.
