@@ -1,0 +1,4 @@
+# limit 240
+# attention through the product beside PyTorch's back ends, 16 bits and float32
+# needs thrice
+python3 bench/attention.py --work "$WORK" --output "$OUT/attention.json"

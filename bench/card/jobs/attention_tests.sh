@@ -1,0 +1,4 @@
+# limit 200
+# attention, packed too, against the interpreter: rules, wgmma as a tactic, mma with windows
+# needs test_cross_heavy
+test_cross_heavy --gtest_filter='*Attention*:*Packed*'
