@@ -12,8 +12,9 @@ namespace thrice::analysis {
 
 namespace {
 constexpr std::ptrdiff_t kExactTensors = 12;
-// Of the search: as many as twelve tensors ever need, and what takes some milliseconds.
-constexpr int64_t kAllNodes = int64_t{1} << 40, kSomeNodes = 20'000;
+// Of the search: as many as twelve tensors ever need; beyond, tensors looked at, which take some
+// milliseconds.
+constexpr int64_t kAllNodes = int64_t{1} << 40, kSomeLooks = 400'000;
 
 int64_t align_up(int64_t bytes, int64_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
 
@@ -230,8 +231,8 @@ ArenaPlan plan_arena(const std::vector<Interval>& intervals, int64_t alignment) 
   if (!best.is_optimal) {
     const auto tensors =
         std::count_if(intervals.begin(), intervals.end(), [](const Interval& i) { return i.bytes > 0; });
-    best.is_optimal =
-        Exact(intervals, alignment, lower_bound, tensors <= kExactTensors ? kAllNodes : kSomeNodes).run(best);
+    const int64_t nodes = tensors <= kExactTensors ? kAllNodes : kSomeLooks / tensors;
+    best.is_optimal = Exact(intervals, alignment, lower_bound, nodes).run(best);
   }
   return best;
 }

@@ -51,43 +51,48 @@ BufferSpan borrowed(BufferSpan span) {
 CachedSegment& Run::bound(size_t segment) {
   constexpr size_t kMaxBindings = 64;  // of one segment; a service with many lengths keeps the latest ones
   auto& cache = state_.cache[segment];
-  std::unique_ptr<CachedSegment>& slot = cache[key(segment)];
+  std::string here = key(segment);
   const uint64_t now = ++state_.bindings_used;
-  if (slot) {
-    slot->last_used = now;
-    return *slot;
-  }
-  if (cache.size() > kMaxBindings) {
-    const auto age = [](const auto& entry) { return entry.second ? entry.second->last_used : UINT64_MAX; };
-    cache.erase(std::min_element(cache.begin(), cache.end(),
-                                 [&](const auto& a, const auto& b) { return age(a) < age(b); }));
+  if (const auto known = cache.find(here); known != cache.end()) {
+    known->second->last_used = now;
+    return *known->second;
   }
   auto made = std::make_unique<CachedSegment>();
   made->last_used = now;
   made->bound = bind_segment(code_, segment, facts_, state_.lifetimes.escapes[segment]);
   state_.arena_lower_bound = std::max(state_.arena_lower_bound, made->bound.arena_lower_bound);
-  const size_t arena_bytes = static_cast<size_t>(made->bound.arena_bytes);
-  if (arena_bytes > (state_.arena ? state_.arena->bytes() : 0)) {
-    // A larger arena has another address: recorded launches of all other shapes are made anew when they come
-    // again.
-    for (auto& other : state_.cache)
-      for (auto& [k, entry] : other)
-        if (entry) {
-          entry->launches.clear();
-          entry->replay.reset();
-        }
-    state_.stream->synchronize();
-    state_.arena.reset();
-    state_.arena = code_.device->allocate(arena_bytes);
-  }
+  make_room(static_cast<size_t>(made->bound.arena_bytes));
   const auto& ints = made->bound.extents;
   if (!ints.empty()) {
     const size_t bytes = ints.size() * sizeof(int32_t);
     made->parameters = {code_.device->allocate(bytes), 0, bytes};
     state_.stream->copy_to_device(made->parameters, std::as_bytes(std::span(ints)));
   }
-  slot = std::move(made);
-  return *slot;
+  // Only what was bound whole is kept, and only that takes another's place.
+  if (cache.size() >= kMaxBindings)
+    cache.erase(std::min_element(cache.begin(), cache.end(), [](const auto& a, const auto& b) {
+      return a.second->last_used < b.second->last_used;
+    }));
+  return *(cache[std::move(here)] = std::move(made));
+}
+
+// A larger arena has another address: recorded launches of all other shapes are made anew when they come
+// again. Where there is no memory for it, nothing is bound any more, and the next run begins with none.
+void Run::make_room(size_t arena_bytes) {
+  if (arena_bytes <= (state_.arena ? state_.arena->bytes() : 0)) return;
+  for (auto& segment : state_.cache)
+    for (auto& [key, entry] : segment) {
+      entry->launches.clear();
+      entry->replay.reset();
+    }
+  state_.stream->synchronize();
+  state_.arena.reset();
+  try {
+    state_.arena = code_.device->allocate(arena_bytes);
+  } catch (...) {
+    for (auto& segment : state_.cache) segment.clear();
+    throw;
+  }
 }
 
 void Run::launch_segment(size_t segment) {
@@ -128,14 +133,16 @@ void Run::launch_segment(size_t segment) {
         return cached.kept[k];
       });
     }
+    std::vector<backend::RecordedLaunch> launches;  // kept once they are recorded
     cached.owners.clear();
     for (const BoundLaunch& launch : plan.launches) {
-      cached.launches.push_back(recorded_of(launch));
+      launches.push_back(recorded_of(launch));
       auto& owners = cached.owners.emplace_back(launch.arguments.size());
       for (size_t a = 0; a < owners.size(); ++a)
         if (is_exchanged(launch.arguments[a])) owners[a] = span_of(launch.arguments[a]).buffer;
     }
-    if (!cached.launches.empty()) cached.replay = state_.stream->record(cached.launches);
+    if (!launches.empty()) cached.replay = state_.stream->record(launches);
+    cached.launches = std::move(launches);
   } else {
     for (size_t l = 0; l < plan.launches.size(); ++l)
       for (size_t a = 0; a < plan.launches[l].arguments.size(); ++a) {
@@ -145,9 +152,9 @@ void Run::launch_segment(size_t segment) {
         std::weak_ptr<backend::Buffer>& owner = cached.owners[l][a];
         const bool is_same = !owner.owner_before(span.buffer) && !span.buffer.owner_before(owner);
         if (is_same && span.offset == last.offset) continue;
+        cached.replay->set_buffer(l, a, borrowed(span));
         owner = span.buffer;
         last = borrowed(span);
-        cached.replay->set_buffer(l, a, last);
       }
   }
 

@@ -50,6 +50,7 @@ class Run {
   void set_result(ir::ValueId v, Operand value);
 
   CachedSegment& bound(size_t segment);
+  void make_room(size_t arena_bytes);
   std::string key(size_t segment);
   void launch_segment(size_t segment);
   void launch_observed(size_t segment, CachedSegment& cached);

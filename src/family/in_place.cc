@@ -37,6 +37,22 @@ std::vector<Share> shares_of(const Family& family, const Workload& workload, con
   return in_place->shares(workload, schedule);
 }
 
+std::vector<std::vector<Share>> share_choices(const std::vector<Share>& shares) {
+  std::vector<std::vector<Share>> choices;
+  for (size_t first = 0; first < shares.size(); ++first) {
+    std::vector<Share> taken;
+    for (size_t i = 0; i < shares.size(); ++i) {
+      const Share& share = shares[(first + i) % shares.size()];
+      if (std::none_of(taken.begin(), taken.end(),
+                       [&](const Share& t) { return t.input == share.input || t.output == share.output; }))
+        taken.push_back(share);
+    }
+    std::sort(taken.begin(), taken.end(), [](const Share& a, const Share& b) { return a.input < b.input; });
+    if (std::find(choices.begin(), choices.end(), taken) == choices.end()) choices.push_back(taken);
+  }
+  return choices;
+}
+
 Schedule in_place(const Family& family, const Workload& workload, const Schedule& schedule) {
   Schedule other = schedule;
   other.set("in_place", 1);

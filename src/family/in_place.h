@@ -23,6 +23,10 @@ class InPlaceFamily {
 };
 // None where the family is no InPlaceFamily or the schedule does not say in_place=1.
 std::vector<Share> shares_of(const Family& family, const Workload& workload, const Schedule& schedule);
+// Of each operand and each result the first pair is taken. Which one that is at a place in a model follows
+// from lifetimes there, so what is to hold everywhere is looked at with each pair first: the sets that
+// differ.
+std::vector<std::vector<Share>> share_choices(const std::vector<Share>& shares);
 // The schedule with `in_place=1` where the family then has pairs, else unchanged.
 Schedule in_place(const Family& family, const Workload& workload, const Schedule& schedule);
 Schedule apart(Schedule schedule);  // without `in_place`

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "family/in_place.h"
 #include "flow/tuning.h"
 #include "tune/family_space.h"
 
@@ -47,11 +48,13 @@ std::vector<Schedule> stand_ins(const PlannedWorkload& planned, const target::De
 
 namespace {
 
-// What takes the place of a schedule that fails, in this order: the default, this run's other verified trials
-// (the fastest first), stand-ins.
+// What takes the place of a schedule that fails, in this order: the same in buffers apart, the default, this
+// run's other verified trials (the fastest first), stand-ins.
 std::vector<Schedule> next_best(const TuningContext& c, const PlannedWorkload& planned, const Tuned& tuned) {
   constexpr size_t kTrialsTaken = 4;
-  std::vector<Schedule> list{tuned.default_schedule};
+  std::vector<Schedule> list;
+  if (tuned.schedule.get("in_place", 0)) list.push_back(family::apart(tuned.schedule));
+  list.push_back(tuned.default_schedule);
   std::vector<Attempt> attempts = tuned.attempts;
   std::erase_if(attempts, [](const Attempt& a) { return !a.ok; });
   std::stable_sort(attempts.begin(), attempts.end(),
@@ -122,9 +125,10 @@ void keep_refused(const TuningContext& c, const PlannedWorkload& planned, const 
 }
 
 void deploy(const Schedule& schedule, const Measurement& m, Tuned& tuned) {
+  const bool is_same_apart = schedule == family::apart(tuned.schedule);  // which has the times of both
   tuned.schedule = schedule;
   tuned.passed = schedule.str();
-  tuned.best = schedule == tuned.default_schedule ? tuned.by_default : m;
+  if (!is_same_apart) tuned.best = schedule == tuned.default_schedule ? tuned.by_default : m;
   tuned.best.error = m.error;
   tuned.best.error_limit = m.error_limit;
 }
@@ -138,6 +142,11 @@ worker::ToLaunch to_launch(const TuningContext& c, const PlannedWorkload& planne
 }
 
 }  // namespace
+
+worker::RaceVerdict race_verdict(const TuningContext& c, const PlannedWorkload& planned,
+                                 const Schedule& schedule, const worker::RaceChecker& checker) {
+  return checker.check({to_launch(c, planned, schedule)})[0];
+}
 
 void confirm(const TuningContext& c, const std::map<std::string, PlannedWorkload>& workloads,
              std::vector<std::string>& notes) {
@@ -206,7 +215,7 @@ void replace_racy(const TuningContext& c, const PlannedWorkload& planned, const 
       keep_refused(c, planned, next, m, kFailsFullGate + m.message);
       continue;
     }
-    const worker::RaceVerdict verdict = checker.check({to_launch(c, planned, next)})[0];
+    const worker::RaceVerdict verdict = race_verdict(c, planned, next, checker);
     if (verdict.kind == worker::RaceVerdict::kHazard) {
       refuse(next, verdict.why);
       continue;

@@ -12,4 +12,8 @@ inline constexpr const char* kHasHazard = "a race checker refuses it: ";
 artifact::Measurement full_gate(const TuningContext& context, const plan::PlannedWorkload& planned,
                                 const artifact::Schedule& schedule, measure::Oracle& oracle);
 
+// One schedule at a workload's facts under a race checker.
+worker::RaceVerdict race_verdict(const TuningContext& context, const plan::PlannedWorkload& planned,
+                                 const artifact::Schedule& schedule, const worker::RaceChecker& checker);
+
 }  // namespace thrice::flow

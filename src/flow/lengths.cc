@@ -30,7 +30,7 @@ std::vector<ir::Fact> facts_of(const PlannedWorkload& planned, const std::vector
 
 bool same_extents(const std::vector<ir::Fact>& a, const std::vector<ir::Fact>& b) {
   for (size_t i = 0; i < a.size(); ++i)
-    if (!(a[i].type.shape == b[i].type.shape)) return false;
+    if (!(a[i].type.shape == b[i].type.shape && a[i].known == b[i].known)) return false;
   return true;
 }
 
@@ -188,15 +188,26 @@ LengthBuckets choose_buckets(const TuningContext& c, const std::map<std::string,
 
 void confirm_buckets(const TuningContext& c, const ir::Graph& graph, const LengthSpec& spec,
                      const ir::Bindings& bindings, const std::vector<LengthPoint>& points,
-                     LengthBuckets& buckets, std::vector<std::string>& notes) {
+                     LengthBuckets& buckets, const worker::RaceChecker* races, RaceReport& report,
+                     std::vector<std::string>& notes) {
   std::map<int64_t, std::vector<ir::Fact>> facts;  // of the model, by length
-  const auto check = [&](const PlannedWorkload& planned, const Schedule& schedule, int64_t length) {
+  // Why the schedule cannot serve this length; "" = it can.
+  const auto refused = [&](const PlannedWorkload& planned, const Schedule& schedule,
+                           int64_t length) -> std::string {
     auto [it, is_new] = facts.try_emplace(length);
     if (is_new) it->second = plan::model_facts(graph, at_length(bindings, spec.symbol, length));
     PlannedWorkload there = planned;
     there.facts = facts_of(planned, it->second);
     measure::Oracle oracle(there.workload, there.facts);
-    return full_gate(c, there, schedule, oracle);
+    const artifact::Measurement m = full_gate(c, there, schedule, oracle);
+    if (m.outcome != artifact::Outcome::kOk) return "fails the full gate: " + m.message;
+    if (races == nullptr) return {};
+    const worker::RaceVerdict verdict = race_verdict(c, there, schedule, *races);
+    report.clean += verdict.kind == worker::RaceVerdict::kClean;
+    report.not_checked += verdict.kind == worker::RaceVerdict::kNotChecked;
+    if (verdict.kind != worker::RaceVerdict::kHazard) return {};
+    ++report.refused;
+    return "a race checker refuses it: " + verdict.why;
   };
   int64_t done = 0;
   for (auto it = buckets.begin(); it != buckets.end();) {
@@ -212,10 +223,8 @@ void confirm_buckets(const TuningContext& c, const ir::Graph& graph, const Lengt
       while (first < spec.lengths.size() && spec.lengths[first].length <= bucket.up_to) ++first;
       for (const int64_t length : std::set<int64_t>{shortest, bucket.up_to}) {
         if (!why.empty()) continue;
-        const artifact::Measurement m = check(planned, bucket.schedule, length);
-        if (m.outcome != artifact::Outcome::kOk)
-          why = fmt::format("'{}' fails the full gate at {} {} ({})", bucket.schedule.str(), spec.symbol,
-                            length, m.message);
+        if (const std::string reason = refused(planned, bucket.schedule, length); !reason.empty())
+          why = fmt::format("'{}' at {} {}: {}", bucket.schedule.str(), spec.symbol, length, reason);
       }
     }
     if (why.empty()) {

@@ -46,11 +46,13 @@ LengthBuckets choose_buckets(const TuningContext& main,
                              std::vector<LengthPoint>& points, const LengthSpec& spec,
                              std::vector<std::string>& notes);
 
-// The full gate for each bucket's schedule at its shortest and its longest length. A region of which one
-// fails keeps its one schedule, with a note.
+// The full gate, and `races` where it is not null, for each bucket's schedule at its shortest and its longest
+// length. A region of which one fails keeps its one schedule, with a note. What the checker said is added to
+// `report`.
 void confirm_buckets(const TuningContext& main, const ir::Graph& graph, const LengthSpec& spec,
                      const ir::Bindings& bindings, const std::vector<LengthPoint>& points,
-                     LengthBuckets& buckets, std::vector<std::string>& notes);
+                     LengthBuckets& buckets, const worker::RaceChecker* races, RaceReport& report,
+                     std::vector<std::string>& notes);
 
 // The shortest and the longest length; empty without a spec.
 std::vector<ir::Bindings> length_ends(const LengthSpec& spec, const ir::Bindings& bindings);

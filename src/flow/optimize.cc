@@ -18,7 +18,7 @@ OptimizeReport optimize(const OptimizeRequest& request) {
     const bool searches = run.searches();
     if (!searches) run.choose();
     // As soon as there can be one: what follows may be stopped at any time.
-    run.release_early();
+    run.release_early(searches);
     if (searches) {
       run.tune();
       run.choose();

@@ -22,7 +22,8 @@ void OptimizeRun::prove_deployed(bool with_races) {
                 [&] { report_.races = check_races(context_, in_use, *races_, report_.notes); });
   if (!buckets_.empty())
     phases_.run("verify by length", [&] {
-      confirm_buckets(context_, *graph_, lengths_, bindings_, points_, buckets_, report_.notes);
+      confirm_buckets(context_, *graph_, lengths_, bindings_, points_, buckets_,
+                      with_races && races_ ? &*races_ : nullptr, report_.races, report_.notes);
     });
   set_planned();
   if (checked_plan_ != planned_.plan.digest()) check_whole_model();
@@ -42,22 +43,30 @@ void OptimizeRun::check_whole_model() {
   report_.max_error = check_.max_error;
   report_.error_limit = check_.error_limit;
   if (!check_.verified)
-    throw Error(Code::kWrongResult,
-                "the optimized model is not right, nothing was released: " + check_.reason);
+    throw Error(
+        Code::kWrongResult,
+        fmt::format("the optimized model is not right, {}: {}",
+                    report_.release.empty() ? "nothing was released" : "the release from before tuning stays",
+                    check_.reason));
   checked_plan_ = planned_.plan.digest();
 }
 
-void OptimizeRun::release_early() {
+void OptimizeRun::release_early(bool searches) {
   // What a race checker is asked for is not released without it.
   if (request_.release_path.empty() || races_ || listener_.stop()) return;
   try {
     prove_deployed(false);
     write_release();
   } catch (const Error& error) {
-    if (!searches() || error.code() != Code::kWrongResult) throw;
+    if (!searches || error.code() != Code::kWrongResult) throw;
     report_.verified = false;
     report_.notes.push_back(fmt::format("no release before tuning: {}", error.what()));
   }
+  if (!searches) return;
+  // Their memory is the trials' now.
+  best_.reset();
+  checked_plan_.clear();
+  plain_.reset();
 }
 
 void OptimizeRun::prove() {
@@ -92,7 +101,8 @@ void OptimizeRun::remember_best() {
 }
 
 void OptimizeRun::time() {
-  report_.memory_front = memory_points(graph_, planned_, results_, device_->spec(), bindings_);
+  if (buckets_.empty())  // a region has one schedule there
+    report_.memory_front = memory_points(graph_, planned_, results_, device_->spec(), bindings_);
   phases_.run("time model", [&] {
     const auto times = time_models(*device_, *plain_, *best_, bindings_, settings_.seed);
     // Before runs that are watched step by step, which hold on to more.
@@ -129,7 +139,8 @@ void OptimizeRun::time() {
 
 void OptimizeRun::build_unproved() {
   report_.notes.push_back(spec_.id + ": nothing was run, timed or verified");
-  make_executor(planned_.plan, &built_);
+  exec::make_executable(device_, graph_, std::make_shared<artifact::Plan>(planned_.plan),
+                        program_source(device_, cache_, &built_));
 }
 
 void OptimizeRun::write_release() {

@@ -44,7 +44,8 @@ class OptimizeRun {
   void choose();
 
   // optimize_prove.cc: what is deployed.
-  void release_early();  // before a search
+  // Before a search, which then has the memory of what was made for it.
+  void release_early(bool searches);
   void prove();
   void time();
   void build_unproved();  // where nothing runs

@@ -94,6 +94,7 @@ void OptimizeRun::tune() {
 }
 
 void OptimizeRun::choose() {
+  if (!plain_) build_original();  // a search had its memory
   phases_.run("choose", [&] {
     const int64_t budget = settings_.memory_budget_bytes;
     const auto original_steps = timed_steps(original_.plan, step_times(*plain_, bindings_, settings_.seed));

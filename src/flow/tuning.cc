@@ -33,6 +33,16 @@ std::string shape_key(const ir::Workload& workload, const std::vector<ir::Fact>&
     const ir::Shape& concrete = facts[i].type.shape;
     for (size_t axis = 0; axis < shape.size(); ++axis)
       if (!shape[axis].is_const()) values[shape[axis].str()] = concrete[axis].value();
+    // Values of shape operands too: launches are made for them.
+    const ir::Value& operand = graph.value(graph.inputs[i]);
+    if (!ir::is_shape_input(workload, i) || operand.constant || !facts[i].known) continue;
+    for (size_t e = 0; e < facts[i].known->size(); ++e) {
+      const bool has_name = operand.known && !(*operand.known)[e].is_const();
+      const bool is_fixed = operand.known && !has_name;
+      if (!is_fixed)
+        values[has_name ? (*operand.known)[e].str() : fmt::format("operand{}[{}]", i, e)] =
+            (*facts[i].known)[e].value();
+    }
   }
   std::string key;
   for (const auto& [symbol, value] : values)
@@ -213,11 +223,16 @@ double asked_time_us(const TuningContext& c, const Measurement& m) {
   return us > 0 ? us : m.time_us;
 }
 
+// By the full gate or a race checker.
+bool is_refused(const std::string& message) {
+  return message.rfind(kFailsFullGate, 0) == 0 || message.rfind(kHasHazard, 0) == 0;
+}
+
 // What is stored of one workload at its shape in this environment, and was made with today's texts.
 struct Known {
   std::vector<artifact::TuningRecord> verified;
   std::set<std::string> failed;  // schedules with a failed trial, duel or full gate: no winners
-  std::string default_failed;    // why the full gate refused the rule-chosen schedule; "" = it did not
+  std::string default_failed;    // why the rule-chosen schedule was refused; "" = it was not
 };
 Known known_of(const TuningContext& c, const PlannedWorkload& planned) {
   Known known;
@@ -226,7 +241,7 @@ Known known_of(const TuningContext& c, const PlannedWorkload& planned) {
   for (artifact::TuningRecord& r : c.store->records(planned.workload.hash, c.environment)) {
     if (r.shape != shape || !is_of_this_text(c, planned, r)) continue;
     if (r.measurement.outcome != Outcome::kOk) known.failed.insert(r.schedule.str());
-    if (r.schedule == planned.schedule && r.measurement.message.rfind(kFailsFullGate, 0) == 0)
+    if (r.schedule == planned.schedule && is_refused(r.measurement.message))
       known.default_failed = r.measurement.message;
     r.measurement.time_us = asked_time_us(c, r.measurement);
     if (is_verified(r.measurement) && r.measurement.time_us > 0) known.verified.push_back(std::move(r));

@@ -240,8 +240,9 @@ void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job&
       Oracle there(workload, other->facts);
       CheckOptions how{Gate::kScreening, options.seed, options_.fences, options_.entered, {}};
       CheckResult elsewhere = check(*device_, *stream_, built.program, workload, *job.elsewhere, there, how);
-      how.shares = job.shares;
-      if (elsewhere.ok && !how.shares.empty()) {
+      for (const auto& shares : family::share_choices(job.shares)) {
+        if (!elsewhere.ok) break;
+        how.shares = shares;
         elsewhere = check(*device_, *stream_, built.program, workload, *job.elsewhere, there, how);
         elsewhere.reason = "in place: " + elsewhere.reason;
       }
@@ -251,11 +252,12 @@ void PlaceHere::measure(const ir::Workload& workload, Oracle& oracle, const Job&
       }
     }
   }
-  if (options.gate == Gate::kFull && runs && !job.shares.empty()) {
+  for (const auto& shares : family::share_choices(job.shares)) {
+    if (options.gate != Gate::kFull || !runs) break;
     const Spent spent(result.cost.check);
     const CheckResult in_place =
         check(*device_, *stream_, built.program, workload, job.launches, oracle,
-              {options.gate, options.seed, options_.fences, options_.entered, job.shares});
+              {options.gate, options.seed, options_.fences, options_.entered, shares});
     if (!in_place.ok) {
       m.message = fmt::format("in place: {}", in_place.reason);
       return;

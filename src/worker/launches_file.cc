@@ -1,5 +1,7 @@
 #include "worker/launches_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "backend/backend.h"
@@ -54,6 +56,7 @@ void make_launches(const std::string& path, const LaunchOptions& options) {
     stream->synchronize();
   }
   if (!in.complete()) throw Error(Code::kCorrupt, path + ": no file of launches");
+  fmt::print("{}\n", device->spec().name);
 }
 
 }  // namespace thrice::worker

@@ -21,7 +21,8 @@ struct LaunchOptions {
   // Work-groups of a launch that are made; 0 = all. The first of each axis, fewer of the first axes.
   int64_t most_groups = 0;
 };
-// Builds and launches what the file holds, on random inputs, and looks at no result. Throws what failed.
+// Builds and launches what the file holds, on random inputs, and looks at no result. Prints the device's name
+// once all were made. Throws what failed.
 void make_launches(const std::string& path, const LaunchOptions& options);
 
 }  // namespace thrice::worker

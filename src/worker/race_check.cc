@@ -68,7 +68,13 @@ int run_limited(const std::vector<std::string>& words, const std::vector<std::st
   std::vector<char*> argv, envp;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  for (char** e = environ; *e; ++e) envp.push_back(*e);
+  const auto is_given = [&](const std::string& entry) {  // the first of a name is the one that is read
+    const std::string name = entry.substr(0, entry.find('=') + 1);
+    return std::any_of(variables.begin(), variables.end(),
+                       [&](const std::string& variable) { return variable.rfind(name, 0) == 0; });
+  };
+  for (char** e = environ; *e; ++e)
+    if (!is_given(*e)) envp.push_back(*e);
   for (const std::string& variable : variables) envp.push_back(const_cast<char*>(variable.c_str()));
   envp.push_back(nullptr);
   const pid_t parent = ::getpid();
@@ -88,7 +94,10 @@ int run_limited(const std::vector<std::string>& words, const std::vector<std::st
   }
   const double deadline_us = monotonic_us() + limit_s * 1e6;
   int status = 0;
-  while (::waitpid(pid, &status, WNOHANG) == 0) {
+  for (;;) {
+    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended == pid) return status;
+    if (ended < 0) return 127 << 8;  // its end was taken by somebody else: as if it had not started
     if (monotonic_us() > deadline_us) {
       ::kill(-pid, SIGKILL);
       ::kill(pid, SIGKILL);
@@ -97,7 +106,6 @@ int run_limited(const std::vector<std::string>& words, const std::vector<std::st
     }
     ::usleep(10'000);
   }
-  return status;
 }
 
 // /proc/self/exe would be the tool's own.
@@ -232,7 +240,10 @@ RaceVerdict RaceChecker::run(const std::vector<ToLaunch>& some) const {
                                    output, limit_s);
     if (const std::string said = text_of(log); !said.empty())
       return {RaceVerdict::kHazard, first_words(said)};
-    return status == 0 ? RaceVerdict{} : unchecked(status);
+    if (status != 0) return unchecked(status);
+    if (const std::string ran_on = last_line(output); ran_on.find("Oclgrind") == std::string::npos)
+      return {RaceVerdict::kNotChecked, fmt::format("it ran on '{}', not on oclgrind", ran_on)};
+    return {};
   }
   put({"--device", device_.id});
   if (!options_.kernels.empty()) put({"--kernels", options_.kernels});

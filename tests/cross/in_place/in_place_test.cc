@@ -17,6 +17,7 @@
 #include "flow/build.h"
 #include "ir/inputs.h"
 #include "measure/check.h"
+#include "measure/trial.h"
 #include "measure_fixture.h"
 #include "planned_graph.h"
 
@@ -267,6 +268,36 @@ TEST(InPlace, OnlySharedBuffersLoseTheirPromise) {
   EXPECT_NE(text.find("* p2,"), std::string::npos);
   EXPECT_TRUE(
       family::shares_of(map, workload, artifact::Schedule::parse("map/tile threads=256 in_place=1")).empty());
+}
+
+// Every pair is looked at, whatever comes first; of an operand and of a result only one at a time.
+TEST(InPlace, EachPairIsTakenOnce) {
+  using Shares = std::vector<family::Share>;
+  EXPECT_TRUE(family::share_choices({}).empty());
+  EXPECT_EQ(family::share_choices({{0, 0}}), (std::vector<Shares>{{{0, 0}}}));
+  EXPECT_EQ(family::share_choices({{0, 0}, {1, 0}}), (std::vector<Shares>{{{0, 0}}, {{1, 0}}}));
+  EXPECT_EQ(family::share_choices({{0, 0}, {0, 1}, {1, 0}, {1, 1}}),
+            (std::vector<Shares>{{{0, 0}, {1, 1}}, {{0, 1}, {1, 0}}}));
+}
+
+// Guards of integer operands are other bytes than those of results.
+TEST(InPlace, IntegersPassTheGate) {
+  GraphMaker m;
+  const auto x = m.input({Dim::symbol("s0")}, DType::kI32), y = m.input({Dim::symbol("s0")}, DType::kI32);
+  m.output(m.add(Op::add, {x, y}));
+  const ir::Workload workload = workload_of(m);
+  const family::Family& map = *family::find_family("map");
+  const artifact::Schedule schedule =
+      family::in_place(map, workload, artifact::Schedule::parse("map/flat threads=64"));
+  const auto shares = family::shares_of(map, workload, schedule);
+  ASSERT_EQ(shares.size(), 2u);
+  measure::Oracle oracle(workload, ir::facts_at(workload.graph, {{"s0", 1000}}));
+  measure::TrialRunner runner(card().device, measure::place_here(card().device, card().cache));
+  measure::TrialOptions options;
+  options.gate = measure::Gate::kFull;
+  options.timing = {0, 1, 0};
+  const auto done = runner.run(workload, map, schedule, oracle, options).measurement;
+  EXPECT_EQ(done.outcome, artifact::Outcome::kOk) << done.message;
 }
 
 // y[i] = x[i]: right in buffers apart. The second reads its element after its neighbour was written.

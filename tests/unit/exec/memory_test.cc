@@ -1,8 +1,11 @@
 // Would catch: a weight that stays on the device although only packing reads it, or goes although others read
 // it too; packed copies made twice of one weight; values that share an arena's bytes while both are needed; a
-// prediction of memory that differs from what a run takes; buffers that a recorded run holds on to.
+// prediction of memory that differs from what a run takes; buffers that a recorded run holds on to; a request
+// that is refused and leaves others without their arena or their place among the bindings.
 #include <gtest/gtest.h>
+#include <thrice/status.h>
 
+#include <functional>
 #include <set>
 
 #include "exec/lifetimes.h"
@@ -30,7 +33,10 @@ class IdleStream : public backend::Stream {
   }
   void fill(const backend::BufferSpan& to, std::byte value) override { inner_->fill(to, value); }
   void launch(const backend::RecordedLaunch&) override {}
-  std::unique_ptr<backend::Replay> record(std::vector<backend::RecordedLaunch>) override {
+  std::unique_ptr<backend::Replay> record(std::vector<backend::RecordedLaunch> launches) override {
+    for (const backend::RecordedLaunch& launch : launches)
+      for (const backend::BufferSpan& span : launch.buffers)
+        if (span.bytes > 0 && !span.buffer.get()) throw Error(Code::kInternal, "no buffer");
     struct Nothing : backend::Replay {
       void set_buffer(size_t, size_t, const backend::BufferSpan&) override {}
     };
@@ -44,11 +50,12 @@ class IdleStream : public backend::Stream {
   std::unique_ptr<backend::Stream> inner_ = backend::open_device("null:0")->make_stream();
 };
 
-// The null device, which counts what is allocated.
+// The null device, which counts what is allocated, and refuses what it is told to.
 class CountingDevice : public backend::Device {
  public:
   const target::DeviceSpec& spec() const override { return inner_->spec(); }
   backend::BufferPtr allocate(size_t bytes) override {
+    if (refuses && refuses(bytes)) throw Error(Code::kOutOfMemory, "no room");
     *used += static_cast<int64_t>(bytes);
     most = std::max(most, *used);
     backend::BufferPtr buffer = inner_->allocate(bytes);
@@ -67,6 +74,7 @@ class CountingDevice : public backend::Device {
   int64_t free_memory_bytes() override { return -1; }
   std::shared_ptr<int64_t> used = std::make_shared<int64_t>(0);
   int64_t most = 0;
+  std::function<bool(size_t)> refuses;
 
  private:
   backend::DevicePtr inner_ = backend::open_device("null:0");
@@ -212,6 +220,36 @@ TEST(Bind, LaunchesOfOneStepShareMemoryOnlyWhereTheyMay) {
 }
 
 // A run's outputs are the pool's again once the caller lets go, also while the shapes stay known.
+TEST(Executor, ARequestThatFindsNoMemoryLeavesOthersAsTheyWere) {
+  const auto graph = products(false);
+  const auto device = std::make_shared<CountingDevice>();
+  Executor executor(executable(device, graph, test::planned(*graph, "original").plan));
+  const auto refused = [&](int64_t n) {
+    try {
+      run(executor, n);
+    } catch (const Error& error) {
+      return error.code() == Code::kOutOfMemory;
+    }
+    return false;
+  };
+  run(executor, 64);
+  // An arena of more than a megabyte: the one that was there has gone by then.
+  device->refuses = [](size_t bytes) { return bytes > 1 << 20; };
+  EXPECT_TRUE(refused(2000));
+  for (int i = 0; i < 3; ++i) EXPECT_NO_THROW(run(executor, 64)) << i;
+  // More lengths than bindings are kept, each refused after it was looked up.
+  device->refuses = {};
+  run(executor, 500);
+  device->refuses = [](size_t) { return true; };
+  int refusals = 0;
+  for (int64_t n = 499; n > 420; --n) refusals += refused(n);
+  EXPECT_GT(refusals, 64);
+  EXPECT_NO_THROW(run(executor, 500));  // still bound: it takes nothing
+  device->refuses = {};
+  for (int64_t n = 499; n > 420; --n) EXPECT_NO_THROW(run(executor, n));
+  EXPECT_NO_THROW(run(executor, 500));
+}
+
 TEST(Executor, RecordedRunsHoldNoBuffersOfTheCallersOrThePool) {
   const auto graph = products(false);
   const auto device = std::make_shared<CountingDevice>();
