@@ -212,7 +212,8 @@ Coords Emitter::broadcast(ValueId operand, const Coords& out, const std::vector<
   for (size_t a = 0; a < shape.size(); ++a) {
     const Index c = out[skip + a];
     const Dim& d = shape[a];
-    if (d.is_const() && d.value() == 1)
+    // An axis of one element of both keeps its coordinate: lanes along it stay lanes.
+    if (d.is_const() && d.value() == 1 && !(d == out_shape[skip + a]))
       coords[a] = constant(0);
     else if (d.is_const() || d == out_shape[skip + a])
       coords[a] = c;

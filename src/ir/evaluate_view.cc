@@ -113,16 +113,16 @@ ArrayPtr reshape(const Node& node, const Array& x, std::vector<int64_t> shape) {
       unknown = static_cast<int64_t>(d);
     else if (shape[d] < 0)
       bad_node(node, "negative extent");
-    else
-      product *= shape[d];
+    else if (__builtin_mul_overflow(product, shape[d], &product))
+      bad_node(node, "more elements than can be counted");
   }
   if (unknown >= 0) {
     if (product != 0 && x.size() % product == 0)
       shape[static_cast<size_t>(unknown)] = x.size() / product;
-    else if (product == 0)
+    else if (product == 0 && x.size() == 0)
       shape[static_cast<size_t>(unknown)] = 0;
     else
-      bad_node(node, fmt::format("{} elements do not divide by {}", x.size(), product));
+      bad_node(node, fmt::format("{} elements do not divide by {}", x.size(), product));  // nor by 0
   } else if (product != x.size()) {
     bad_node(node, fmt::format("{} elements do not fit {}", x.size(), shape_str(to_shape(shape))));
   }

@@ -24,6 +24,9 @@ Tensor make_input(DType dtype, const std::vector<int64_t>& shape, InputKind kind
 
 // Metadata of a graph whose sequences are packed (transform/pack_tokens.h): the name of its mask input.
 inline constexpr const char* kPackedMask = "thrice.packed_mask";
+// Operator that attention of packed sequences comes from: one kernel always, its parts would compute rows by
+// rows.
+inline constexpr const char* kPackedAttention = "PackedAttention";
 // Ones and zeros [batch, length]: each sequence is as long as `lengths` says, or as `seed` draws, from 1 to
 // all.
 Tensor padding_mask(DType dtype, const std::vector<int64_t>& shape, uint64_t seed);

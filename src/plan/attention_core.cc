@@ -33,12 +33,12 @@ std::vector<NodeId> window_of(const Graph& graph, const Node& choice) {
 }
 
 // What lies between a product and the one its first operand comes from; empty where that is not so.
-std::vector<NodeId> core_behind(const Graph& graph, NodeId second) {
+std::vector<NodeId> core_behind(const Graph& graph, const std::vector<std::vector<NodeId>>& readers,
+                                NodeId second) {
   const auto node_at = [&](NodeId n) -> const Node& { return graph.nodes[static_cast<size_t>(n)]; };
   std::set<NodeId> above;  // everything the first operand is made of, down to the first product
   std::vector<NodeId> waiting{graph.value(node_at(second).inputs[0]).producer};
   NodeId first = -1;
-  const auto readers = ir::consumers(graph);
   const auto only_read_by = [&](NodeId n, const std::set<NodeId>& core) {
     for (const ir::ValueId v : node_at(n).outputs) {
       if (v == ir::kNoValue) continue;
@@ -90,10 +90,11 @@ std::vector<NodeId> core_behind(const Graph& graph, NodeId second) {
 }  // namespace
 
 std::vector<std::vector<NodeId>> attention_cores(const Graph& graph) {
+  const auto readers = ir::consumers(graph);
   std::vector<std::vector<NodeId>> cores;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (graph.nodes[n].op != Op::matmul) continue;
-    std::vector<NodeId> core = core_behind(graph, static_cast<NodeId>(n));
+    std::vector<NodeId> core = core_behind(graph, readers, static_cast<NodeId>(n));
     if (!core.empty()) cores.push_back(std::move(core));
   }
   return cores;

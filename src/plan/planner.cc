@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/check.h"
+#include "ir/inputs.h"
 #include "ir/region_name.h"
 #include "plan/attention_core.h"
 #include "plan/grouping.h"
@@ -136,9 +137,9 @@ class Planner {
     for (const std::vector<NodeId>& core : attention_cores(graph_)) {
       // One operator (of packed sequences): its parts would compute rows by rows.
       const int32_t origin = origin_of(graph_, core.front());
-      const bool is_whole = origin >= 0 && std::all_of(core.begin(), core.end(), [&](NodeId n) {
-                              return origin_of(graph_, n) == origin;
-                            });
+      const bool is_whole =
+          origin >= 0 && graph_.origins[static_cast<size_t>(origin)].op_type == ir::kPackedAttention &&
+          std::all_of(core.begin(), core.end(), [&](NodeId n) { return origin_of(graph_, n) == origin; });
       if (!all && !is_whole) continue;
       Grouping trial = groups_;
       const int g = trial.group_of(core.back());

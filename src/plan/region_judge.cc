@@ -95,14 +95,14 @@ bool RegionJudge::take(const std::vector<int>& atoms) {
   }
   const std::vector<NodeId> all = nodes(atoms);
   const auto [it, is_new] = judged_.emplace(signatures_.of(all), -1);
-  if (is_new) it->second = judge(all);
+  if (is_new) it->second = judge(all, atoms.size() > 1);
   return it->second >= 0;
 }
 
-int RegionJudge::judge(const std::vector<NodeId>& nodes) {
+int RegionJudge::judge(const std::vector<NodeId>& nodes, bool is_union) {
   shown_ += nodes.size();
   const ir::Region region = ir::make_region(graph_, nodes);
-  if (nodes.size() > 1 && region.inputs.size() + region.outputs.size() > kMaxRegionBuffers) return -1;
+  if (is_union && region.inputs.size() + region.outputs.size() > kMaxRegionBuffers) return -1;
   const ir::Workload workload = ir::extract(graph_, region);
   const family::Family* family = match_family(workload);
   if (!family) return -1;

@@ -42,7 +42,8 @@ class RegionJudge {
     int heavy = 0;
   };
   bool may_come_before(const Atom& producer, const Atom& core) const;
-  int judge(const std::vector<ir::NodeId>& nodes);  // index of its cost; -1: no family
+  // Index of its cost; -1: no family. An atom is one kernel already, however many buffers it has.
+  int judge(const std::vector<ir::NodeId>& nodes, bool is_union);
   const ir::Graph& graph_;
   const std::vector<ir::Fact>& facts_;
   CostModel& costs_;

@@ -44,25 +44,30 @@ std::optional<Place> find_place(const std::vector<int64_t>& sizes, int64_t strid
 }  // namespace
 
 PackSizes::PackSizes(const Graph& graph, ValueId mask) {
+  for (size_t p = 0; p < kProbes; ++p) fill(graph, mask, p, kBatches[p], kLengths[p]);
+}
+PackSizes::PackSizes(const Graph& graph, ValueId mask, int64_t batch, int64_t length) {
+  for (size_t p = 0; p < kProbes; ++p) fill(graph, mask, p, batch, length);
+}
+
+void PackSizes::fill(const Graph& graph, ValueId mask, size_t p, int64_t batch, int64_t length) {
   const ir::Shape& shape = graph.value(mask).type.shape;
-  for (size_t p = 0; p < kProbes; ++p) {
-    if (!shape[0].is_const()) bindings_[p][shape[0].str()] = kBatches[p];
-    if (!shape[1].is_const()) bindings_[p][shape[1].str()] = kLengths[p];
-    const auto number = [&](const Dim& dim) {
-      for (const std::string& symbol : dim.symbols())
-        if (!bindings_[p].count(symbol))
-          throw Error(Code::kUnsupported,
-                      fmt::format("the model cannot be packed: extent '{}' is neither the batch nor the "
-                                  "length of its mask [{}, {}]; fix it with --shape",
-                                  symbol, shape[0].str(), shape[1].str()));
-      return dim.evaluate(bindings_[p]);
-    };
-    batch_[p] = number(shape[0]);
-    length_[p] = number(shape[1]);
-    for (const ir::Value& value : graph.values) {
-      sizes_[p].emplace_back();
-      for (const Dim& dim : value.type.shape) sizes_[p].back().push_back(number(dim));
-    }
+  if (!shape[0].is_const()) bindings_[p][shape[0].str()] = batch;
+  if (!shape[1].is_const()) bindings_[p][shape[1].str()] = length;
+  const auto number = [&](const Dim& dim) {
+    for (const std::string& symbol : dim.symbols())
+      if (!bindings_[p].count(symbol))
+        throw Error(Code::kUnsupported,
+                    fmt::format("the model cannot be packed: extent '{}' is neither the batch nor the "
+                                "length of its mask [{}, {}]; fix it with --shape",
+                                symbol, shape[0].str(), shape[1].str()));
+    return dim.evaluate(bindings_[p]);
+  };
+  batch_[p] = number(shape[0]);
+  length_[p] = number(shape[1]);
+  for (const ir::Value& value : graph.values) {
+    sizes_[p].emplace_back();
+    for (const Dim& dim : value.type.shape) sizes_[p].back().push_back(number(dim));
   }
 }
 

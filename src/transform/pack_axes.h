@@ -22,6 +22,8 @@ class PackSizes {
   // The padded input of shape [batch, length] tells both. Throws kUnsupported where a graph has other free
   // extents, or such as depend on data.
   PackSizes(const ir::Graph& graph, ir::ValueId mask);
+  // At one batch and length, for both probes.
+  PackSizes(const ir::Graph& graph, ir::ValueId mask, int64_t batch, int64_t length);
 
   static constexpr size_t kProbes = 2;
   const std::vector<int64_t>& of(ir::ValueId value, size_t probe) const {
@@ -43,6 +45,8 @@ class PackSizes {
   std::optional<PackAxes> reshaped(ir::ValueId from, const PackAxes& axes, ir::ValueId to) const;
 
  private:
+  void fill(const ir::Graph& graph, ir::ValueId mask, size_t probe, int64_t batch, int64_t length);
+
   ir::Bindings bindings_[kProbes];
   int64_t batch_[kProbes] = {}, length_[kProbes] = {};
   std::vector<std::vector<int64_t>> sizes_[kProbes];

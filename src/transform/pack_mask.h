@@ -11,6 +11,7 @@ struct PackMask {
   double shown = 0, hidden = 0;
   bool padding = false;  // hides what the padding mask hides
   bool causal = false;   // hides keys behind the query
+  bool is_even = false;  // one number wherever it hides
 };
 
 // Looks at `value` as a mask of positions at `axes` (of keys at axes.keys, where there are some, for queries

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/inputs.h"
 #include "transform/pack_rules.h"
 #include "transform/rewrite.h"
 
@@ -59,8 +60,7 @@ bool PackRules::hides_rows(const Node& node, const PackAxes& axes) {
   for (size_t i = 0; i < (node.op == Op::mul ? 2u : 1u); ++i) {
     const ValueId v = node.inputs[i];
     if (!is(v, Kind::kPadded) || !of_mask_[static_cast<size_t>(v)] || constant_of(model_, v)) continue;
-    const auto meaning =
-        mask_meaning(model_, sizes_, mask_, v, shifted({axes.batch, axes.tokens}, rank(v) - r));
+    const auto meaning = meaning_of(v, shifted({axes.batch, axes.tokens}, rank(v) - r));
     if (!meaning || !meaning->padding) continue;
     ValueId x = node.inputs[1 - std::min<size_t>(i, 1)];
     double fill = 0;
@@ -70,7 +70,7 @@ bool PackRules::hides_rows(const Node& node, const PackAxes& axes) {
       const auto other = number_of(node.inputs[straight ? 2 : 1]);
       if (!other) continue;
       fill = *other;
-    } else if (meaning->hidden != 0) {
+    } else if (meaning->hidden != 0 || !meaning->is_even) {
       continue;
     }
     const auto same = [&](size_t p) { return sizes_.of(x, p) == sizes_.of(node.outputs[0], p); };
@@ -194,7 +194,9 @@ void PackRules::reduce(const Node& node) {
     else
       require(node, before.stage == Stage::kWeights, "scores are summed before their exponential");
     PackAxes axes{before.axes.batch, before.axes.tokens, -1, before.axes.inner};
-    if (node.int_attr("keepdims", 1) == 0 && before.axes.keys < axes.tokens) --axes.tokens;
+    if (node.int_attr("keepdims", 1) == 0)
+      for (int* axis : {&axes.batch, &axes.tokens})
+        if (before.axes.keys < *axis) --*axis;
     const size_t first = rows_.emitted();
     set_rows(node, copy(node, {state(x).value}), axes);
     before.trail->push_back(first);
@@ -256,7 +258,7 @@ void PackRules::product(const Node& node) {
              {in_result(s.axes.batch, true), r - 2, -1, s.axes.inner});
     // One operator, whatever the model wrote it as: it is never computed in parts of rows by rows.
     graph_.origins.push_back(
-        {"PackedAttention", graph_.origins[static_cast<size_t>(std::max(node.origin, 0))].name, 0});
+        {ir::kPackedAttention, graph_.origins[static_cast<size_t>(std::max(node.origin, 0))].name, 0});
     for (const size_t n : *s.trail) rows_.node(n).origin = static_cast<int32_t>(graph_.origins.size()) - 1;
     return;
   }

@@ -221,15 +221,19 @@ std::optional<PackAxes> PackRules::axes_after(const Node& node, size_t at, const
     case Op::expand:
       move([&](int a) { return a + rank(y) - rank(x); });
       return next;
-    case Op::slice:
-    case Op::pad: {
-      std::vector<int64_t> changed;
-      for (const int64_t a : node.ints_attr("axes"))
-        for (size_t p = 0; p < PackSizes::kProbes; ++p)
-          if (node.op == Op::pad ||
-              sizes_.of(x, p)[static_cast<size_t>(a)] != sizes_.of(y, p)[static_cast<size_t>(a)])
-            changed.push_back(a);
-      if (touches(changed)) return std::nullopt;
+    case Op::pad:
+      return touches(node.ints_attr("axes")) ? std::nullopt : std::optional(next);
+    case Op::slice: {
+      // Whole at every extent, not at those of the probes alone, and not reversed.
+      const auto& list = node.ints_attr("axes");
+      const ir::Tensor* steps = constant_of(model_, node.inputs[3]);
+      for (size_t i = 0; i < list.size(); ++i) {
+        const auto a = static_cast<size_t>(list[i]);
+        if (axes.has(static_cast<int>(a)) &&
+            !(steps && steps->as_int(static_cast<int64_t>(i)) == 1 &&
+              model_.value(x).type.shape[a] == model_.value(y).type.shape[a]))
+          return std::nullopt;
+      }
       return next;
     }
     case Op::concat:

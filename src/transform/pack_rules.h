@@ -28,6 +28,7 @@ struct PackState {
   Stage stage = Stage::kOpen;
   double level = 0;  // of masked scores: what hidden ones are below shown ones
   bool causal = false;
+  bool wants_causal = false;                   // later keys were changed: a mask must hide them yet
   bool is_nan = false;                         // of weights: whether they are NaN
   std::shared_ptr<std::vector<size_t>> trail;  // nodes of this attention so far
 };
@@ -61,6 +62,7 @@ class PackRules {
   ir::ValueId rows_of(const ir::Node& node, ir::ValueId v, const PackAxes& axes);
   void shape_of(const ir::Node& node);
 
+  std::optional<PackMask> meaning_of(ir::ValueId value, const PackAxes& axes);
   void elementwise(const ir::Node& node);
   bool hides_rows(const ir::Node& node, const PackAxes& axes);
   void scores(const ir::Node& node, const PackAxes& axes);
@@ -85,6 +87,12 @@ class PackRules {
   std::vector<PackState> states_;
   std::vector<uint8_t> of_mask_;  // made of constants, extents and the mask alone
   std::map<std::pair<ir::ValueId, std::pair<int, int>>, ir::ValueId> rows_made_;
+  struct KnownMask {
+    ir::ValueId value;
+    PackAxes axes;
+    std::optional<PackMask> meaning;
+  };
+  std::vector<KnownMask> masks_;
   std::vector<int64_t> picks_;
   bool has_packed_ = false;
 };

@@ -23,6 +23,11 @@ const char* const kNoMask =
 
 }  // namespace
 
+namespace {
+const char* const kLaterKeys = "what it does to keys behind the query is not undone by a causal mask";
+
+}  // namespace
+
 // Keys of other sequences become -Inf, once, before a softmax looks at them.
 void PackRules::cut(const Node& node, ValueId v) {
   PackState& s = state(v);
@@ -32,9 +37,18 @@ void PackRules::cut(const Node& node, ValueId v) {
           fmt::format("the mask takes {} from hidden keys, which leaves them some weight", -s.level));
   rows_.prepare_window(s.causal);
   const size_t first = rows_.emitted();
+  require(node, !s.wants_causal || s.causal, kLaterKeys);
   s.value = rows_.window(s.value, s.axes, s.causal);
   for (size_t n = first; n < rows_.emitted(); ++n) s.trail->push_back(n);
   s.stage = Stage::kCut;
+}
+
+// Layers share their masks.
+std::optional<PackMask> PackRules::meaning_of(ValueId value, const PackAxes& axes) {
+  for (const KnownMask& known : masks_)
+    if (known.value == value && known.axes == axes) return known.meaning;
+  masks_.push_back({value, axes, mask_meaning(model_, sizes_, mask_, value, axes)});
+  return masks_.back().meaning;
 }
 
 void PackRules::scores(const Node& node, const PackAxes& axes) {
@@ -57,8 +71,7 @@ void PackRules::scores(const Node& node, const PackAxes& axes) {
     }
     const int keys = own(v, axes.keys);
     if (!is(v, Kind::kPadded) || keys < 0 || sizes_.is_one(v, keys)) continue;
-    const auto meaning =
-        mask_meaning(model_, sizes_, mask_, v, {own(v, axes.batch), own(v, axes.tokens), keys, axes.inner});
+    const auto meaning = meaning_of(v, {own(v, axes.batch), own(v, axes.tokens), keys, axes.inner});
     if (meaning) return mask_scores(node, i, *meaning, at, state(node.inputs[at]));
     const int rows = own(v, axes.tokens);
     require(node, rows < 0 || sizes_.is_one(v, rows),
@@ -96,6 +109,7 @@ void PackRules::mask_scores(const Node& node, size_t at, const PackMask& meaning
     below = fits ? *other : 0;
     if (next.stage == Stage::kWeights) {
       require(node, fits && *other == 0, "hidden keys get a weight other than zero");
+      require(node, !meaning.causal || next.causal, kLaterKeys);
       state(node.outputs[0]) = next;
       return;
     }
@@ -109,7 +123,10 @@ void PackRules::mask_scores(const Node& node, size_t at, const PackMask& meaning
     }
   } else if (node.op == Op::mul && meaning.shown == 1 && meaning.hidden == 0 &&
              (next.stage == Stage::kOpen || next.stage == Stage::kWeights)) {
-    state(node.outputs[0]) = next;  // hides no key by itself, but changes hidden ones only
+    // It hides no key by itself, but changes hidden ones only.
+    if (next.stage == Stage::kWeights) require(node, !meaning.causal || next.causal, kLaterKeys);
+    next.wants_causal = next.wants_causal || meaning.causal;
+    state(node.outputs[0]) = next;
     return;
   } else {
     fits = false;

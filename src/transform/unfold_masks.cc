@@ -18,6 +18,8 @@ using ir::ValueId;
 // Smaller masks are read faster than computed, and indices that inference knows would be the host's.
 constexpr int64_t kLeastExtent = ir::kMaxKnown + 1;
 
+constexpr int64_t kMostStart = INT32_MAX / 4;  // of a ramp: differences of two stay below 2^31
+
 // Key n and query m: `shown` where n <= m + shift, else `hidden`; nothing of both for flags.
 struct Mask {
   int64_t rank = 0, queries = 0, keys = 0, shift = 0;
@@ -38,7 +40,9 @@ std::optional<Ramp> ramp_of(const Graph& graph, ValueId value) {
   const auto& shape = t->shape();
   const bool keys = shape.back() == t->size();
   if (!keys && shape[shape.size() - 2] != t->size()) return std::nullopt;
+  // Indices are small; sums of others would wrap.
   const int64_t start = t->as_int(0);
+  if (start < -kMostStart || start > kMostStart) return std::nullopt;
   for (int64_t i = 0; i < t->size(); ++i)
     if (t->as_int(i) != start + i) return std::nullopt;
   return Ramp{keys, start, t->size(), static_cast<int64_t>(shape.size())};

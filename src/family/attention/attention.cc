@@ -43,8 +43,10 @@ class Attention final : public DraftedFamily {
     ScheduleSpace space;
     const AttentionForm form = find_attention(workload);
     const Facts bound = ir::bind(workload.graph, facts);
-    const Schedule wgmma = default_attention_wgmma(workload, form, bound, device);
-    if (!refuse_attention_wgmma(workload, form, wgmma, device))
+    Schedule wgmma = default_attention_wgmma(workload, form, bound, device), narrow = wgmma;
+    narrow.set("tile_n", 64);  // what wide heads leave room for
+    if (!refuse_attention_wgmma(workload, form, wgmma, device) ||
+        !refuse_attention_wgmma(workload, form, narrow, device))
       space.tactics.push_back({"attention", "wgmma", attention_wgmma_parameters(device)});
     const Schedule mma = default_attention_mma(form, bound, device);
     if (!refuse_attention_mma(workload, form, mma, device))

@@ -28,6 +28,9 @@ struct Ramp {
   int64_t start = 0;
 };
 
+// Sums and differences of such stay below 2^31, where kernels count.
+bool is_small(int64_t n) { return n > -(INT32_MAX / 4) && n < INT32_MAX / 4; }
+
 std::optional<Ramp> ramp_of(const ir::Graph& graph, ValueId value) {
   const auto& shape = graph.value(value).type.shape;
   const auto rank = static_cast<int64_t>(shape.size());
@@ -41,6 +44,7 @@ std::optional<Ramp> ramp_of(const ir::Graph& graph, ValueId value) {
     }
     if (axis < 0) return std::nullopt;
     const int64_t start = constant->as_int(0);
+    if (!is_small(start)) return std::nullopt;
     for (int64_t i = 0; i < constant->size(); ++i)
       if (constant->as_int(i) != start + i) return std::nullopt;
     return Ramp{rank - axis, start};
@@ -52,10 +56,11 @@ std::optional<Ramp> ramp_of(const ir::Graph& graph, ValueId value) {
   if (node->op == Op::add) {
     for (const size_t side : {0, 1}) {
       const auto& by = graph.value(node->inputs[1 - side]).constant;
-      if (!by || by->size() != 1 || is_float(by->dtype())) continue;
+      if (!by || by->size() != 1 || is_float(by->dtype()) || !is_small(by->as_int(0))) continue;
       auto ramp = ramp_of(graph, node->inputs[side]);
-      if (ramp) ramp->start += by->as_int(0);
-      return ramp;
+      if (!ramp) return std::nullopt;
+      ramp->start += by->as_int(0);
+      return is_small(ramp->start) ? ramp : std::nullopt;
     }
   }
   return std::nullopt;

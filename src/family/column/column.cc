@@ -50,7 +50,8 @@ std::optional<ColumnSplit> choose_split(const Workload& workload, const RowForm&
                                         const DeviceSpec& device) {
   const int64_t kept = kept_columns(form, facts), columns = form.row_count(facts);
   const int64_t rows = form.column_count(facts);
-  constexpr int64_t kWarp = 32, kLeastRows = 64, kBlocks = 6;  // a multiprocessor's, of eight warps
+  constexpr int64_t kWarp = 32, kLeastRows = 64, kMostSplits = 1024,
+                    kBlocks = 6;  // a multiprocessor's, of eight warps
   if (device.api != target::Api::kCuda || kept < kWarp || rows < 2 * kLeastRows ||
       columns >= int64_t{256} * device.compute_units || !splits(workload))
     return std::nullopt;
@@ -62,7 +63,8 @@ std::optional<ColumnSplit> choose_split(const Workload& workload, const RowForm&
   split.lanes = static_cast<int64_t>(16 / widest);
   while (split.lanes > 1 && kept < kWarp * split.lanes) split.lanes /= 2;
   const int64_t tiles = columns / kept * ceil_div(kept, kWarp * split.lanes);
-  while (tiles * split.splits < kBlocks * device.compute_units && rows / split.splits >= 2 * kLeastRows)
+  while (tiles * split.splits < kBlocks * device.compute_units && rows / split.splits >= 2 * kLeastRows &&
+         split.splits < kMostSplits)
     split.splits *= 2;
   return split;
 }

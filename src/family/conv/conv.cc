@@ -254,8 +254,12 @@ class Conv final : public DraftedFamily {
     if (size.rows < 32 || size.depth < 32 ||
         2.0 * static_cast<double>(size.rows * size.cols) * static_cast<double>(size.depth) < kLarge)
       return std::nullopt;
-    return conv.is_pointwise() && suits_wgmma16(pointwise_gemm(draft, conv)) ? "pointwise_wgmma16"
-                                                                             : "implicit_wgmma16";
+    if (conv.is_pointwise() && suits_wgmma16(pointwise_gemm(draft, conv))) return "pointwise_wgmma16";
+    // The copy's elements are counted by 32 bits.
+    const double copied =
+        static_cast<double>(size.batches * size.cols) * static_cast<double>(size.depth + 63);
+    if (copied > static_cast<double>(INT32_MAX)) return std::nullopt;
+    return "implicit_wgmma16";
   }
   static std::string default_tactic(const ProgramDraft& draft, const ConvProblem& conv, const Facts& facts,
                                     const DeviceSpec& device) {

@@ -131,6 +131,20 @@ KernelDraft emit_conv_taps(ProgramDraft& draft, const ConvProblem& conv, const S
       threads);
 }
 
+namespace {
+
+int64_t taps_of(const ConvProblem& conv) {
+  int64_t taps = 1;
+  for (const auto& axis : conv.window.axes) taps *= axis.kernel.dim.value();
+  return taps;
+}
+constexpr int64_t kMostRegisters = 200;
+int64_t registers_of(const ConvProblem& conv, int64_t outputs, int64_t taps) {
+  return (outputs + taps) * (conv.dtype == DType::kF64 ? 2 : 1) + 40;
+}
+
+}  // namespace
+
 std::vector<std::pair<std::string, int64_t>> default_conv_taps(const ConvProblem& conv, const Facts& facts,
                                                                const DeviceSpec& device) {
   const int64_t columns = conv.window.axes.back().out.source(facts);
@@ -138,7 +152,11 @@ std::vector<std::pair<std::string, int64_t>> default_conv_taps(const ConvProblem
   const int64_t items = image_channels(conv).source(facts) * rows * columns;
   // Larger tiles read less, as long as every multiprocessor keeps 16 warps.
   int64_t reg_p = 1, reg_q = 1;
-  const auto fits = [&](int64_t p, int64_t q) { return items / (p * q) >= device.compute_units * 512; };
+  const int64_t taps = taps_of(conv);
+  const auto fits = [&](int64_t p, int64_t q) {
+    return items / (p * q) >= device.compute_units * 512 && p * q * taps <= kMostSteps &&
+           registers_of(conv, p * q, taps) <= kMostRegisters;
+  };
   while (reg_q < 4 && columns % (2 * reg_q) == 0 && fits(reg_p, 2 * reg_q)) reg_q *= 2;
   while (reg_p < 4 && rows % (2 * reg_p) == 0 && fits(2 * reg_p, reg_q)) reg_p *= 2;
   return {{"reg_p", reg_p}, {"reg_q", reg_q}, {"threads", 128}};
@@ -156,8 +174,8 @@ Refusal refuse_conv_taps(const Workload& workload, const ConvProblem& conv, cons
   const Tile tile = tile_of(conv, s);
   if (const int64_t steps = p * q * tile.p.taps * tile.q.taps; steps > kMostSteps)
     return fmt::format("{} multiply-adds written out; {} are allowed", steps, kMostSteps);
-  const int64_t registers = (p * q + tile.p.taps * tile.q.taps) * (conv.dtype == DType::kF64 ? 2 : 1) + 40;
-  if (registers > 200) return fmt::format("about {} registers a thread", registers);
+  const int64_t registers = registers_of(conv, p * q, tile.p.taps * tile.q.taps);
+  if (registers > kMostRegisters) return fmt::format("about {} registers a thread", registers);
   return refuse_device(workload, device, threads, 0);
 }
 

@@ -229,7 +229,7 @@ size_t choose_cut(const Workload& workload, const std::vector<size_t>& group) {
 // The outputs of a region that turn do so in tiles; its other ones, if any, are written element by element.
 KernelDraft turn_or_flat(ProgramDraft& draft, const std::string& symbol, const std::vector<size_t>& group,
                          int64_t threads) {
-  const auto turn = find_turn(draft.workload(), draft.graph().outputs[group[0]]);
+  const auto turn = find_turn(draft.workload(), group);
   return turn ? turn_kernel(draft, symbol, group, *turn, threads)
               : flat_kernel(draft, symbol, group, threads);
 }
@@ -237,8 +237,9 @@ KernelDraft turn_or_flat(ProgramDraft& draft, const std::string& symbol, const s
 bool has_turn(const Workload& workload) {
   const auto groups = group_outputs(workload.graph);
   return std::all_of(groups.begin(), groups.end(), [&](const std::vector<size_t>& group) {
-    const auto turn = find_turn(workload, workload.graph.outputs[group[0]]);
-    return turn && !refuse_draft([&] {
+    const auto turn = find_turn(workload, group);
+    constexpr int64_t kStatic = 48 * 1024;  // more is to be had by launches that ask for it alone
+    return turn && turn_shared_bytes(workload.graph, *turn) <= kStatic && !refuse_draft([&] {
              ProgramDraft draft(workload);
              turn_kernel(draft, "probe", group, *turn, 256);
            });
@@ -363,7 +364,7 @@ Refusal MapFamily::illegal(const Workload& workload, const Schedule& schedule,
   if (schedule.tactic == "tile") {
     if (device.api != target::Api::kCuda) return "tiles that turn are written for CUDA";
     if (schedule.get("threads") != 256) return "tiles that turn take 256 threads";
-    if (!has_turn(workload)) return "no operand's neighbours lie across the result's";
+    if (!has_turn(workload)) return "no operand's neighbours lie across the result's, or too many do";
     return refuse_device(workload, device, 256, 33 * 32 * 8);
   }
   if (schedule.tactic == "pack") {

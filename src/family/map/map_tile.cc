@@ -66,7 +66,8 @@ Index variable(Emitter& e, const std::string& name, const Dim& bound) {
 }
 
 // Fills turn.inputs; false where these runs are not a turn.
-bool turns(const Workload& workload, ValueId y, Turn& turn) {
+bool turns(const Workload& workload, const std::vector<size_t>& group, Turn& turn) {
+  const ValueId y = workload.graph.outputs[group[0]];
   ProgramDraft draft(workload);
   Emitter e(draft, "probe");
   const auto& shape = e.graph().value(y).type.shape;
@@ -85,7 +86,8 @@ bool turns(const Workload& workload, ValueId y, Turn& turn) {
     });
   }
   try {
-    e.value(y, coords);
+    // All of them: what one reads across and another straight does not turn.
+    for (const size_t o : group) e.value(e.graph().outputs[o], coords);
   } catch (const NotMatched&) {
     return false;
   }
@@ -100,10 +102,29 @@ bool turns(const Workload& workload, ValueId y, Turn& turn) {
   return !turn.inputs.empty();
 }
 
+// Four bytes an access where that is more than one element; a pitch that spreads columns over the banks.
+struct Sides {
+  int64_t lanes, side, pitch;
+};
+Sides sides_of(const ir::Graph& graph, const Turn& turn) {
+  size_t widest = 1;
+  for (const ValueId x : turn.inputs) widest = std::max(widest, dtype_bytes(graph.value(x).type.dtype));
+  const int64_t lanes = std::max<int64_t>(1, 4 / static_cast<int64_t>(widest)), side = widest > 4 ? 32 : 64;
+  return {lanes, side, side + (lanes == 1 ? 1 : lanes)};
+}
+
 }  // namespace
 
-std::optional<Turn> find_turn(const Workload& workload, ValueId y) {
-  const auto& shape = workload.graph.value(y).type.shape;
+int64_t turn_shared_bytes(const ir::Graph& graph, const Turn& turn) {
+  const Sides sides = sides_of(graph, turn);
+  int64_t bytes = 0;
+  for (const ValueId x : turn.inputs)
+    bytes += sides.side * sides.pitch * static_cast<int64_t>(dtype_bytes(graph.value(x).type.dtype));
+  return bytes;
+}
+
+std::optional<Turn> find_turn(const Workload& workload, const std::vector<size_t>& group) {
+  const auto& shape = workload.graph.value(workload.graph.outputs[group[0]]).type.shape;
   constexpr int64_t kLeast = 8, kUnknown = 1024;
   const auto length = [&](size_t begin, size_t end) {
     const Dim all = product(shape, range(begin, end));
@@ -119,7 +140,7 @@ std::optional<Turn> find_turn(const Workload& workload, ValueId y) {
         const int64_t worth = std::min<int64_t>(across, 64) * std::min<int64_t>(along, 64);
         if (worth <= score) continue;
         Turn turn{b, b_end, a, {}};
-        if (!turns(workload, y, turn)) continue;
+        if (!turns(workload, group, turn)) continue;
         best = turn;
         score = worth;
       }
@@ -132,11 +153,8 @@ KernelDraft turn_kernel(ProgramDraft& draft, const std::string& symbol, const st
   const ir::Graph& graph = e.graph();
   const ValueId y = graph.outputs[group[0]];
   const auto& shape = graph.value(y).type.shape;
-  size_t widest = 1;
-  for (const ValueId x : turn.inputs) widest = std::max(widest, dtype_bytes(graph.value(x).type.dtype));
-  // Four bytes an access where that is more than one element; a pitch that spreads columns over the banks.
-  const int64_t lanes = std::max<int64_t>(1, 4 / static_cast<int64_t>(widest)), side = widest > 4 ? 32 : 64;
-  const int64_t pitch = side + (lanes == 1 ? 1 : lanes), a_line = side / lanes;
+  const Sides sides = sides_of(graph, turn);
+  const int64_t lanes = sides.lanes, side = sides.side, pitch = sides.pitch, a_line = side / lanes;
   const Axes outer = outer_axes(turn), across = range(turn.b, turn.b_end),
              along = range(turn.a, shape.size());
   const auto extent = [&](const char* what, const Axes& axes) {

@@ -14,7 +14,10 @@ struct Turn {
 };
 
 // The turn of output value `y` with the longest runs; nullopt where no input turns, or one is read twice.
-std::optional<Turn> find_turn(const Workload& workload, ir::ValueId y);
+std::optional<Turn> find_turn(const Workload& workload, const std::vector<size_t>& group);
+
+// Bytes of shared memory that its kernel takes.
+int64_t turn_shared_bytes(const ir::Graph& graph, const Turn& turn);
 
 // Writes outputs `group` (positions in graph.outputs, of one shape) tile by tile.
 KernelDraft turn_kernel(ProgramDraft& draft, const std::string& symbol, const std::vector<size_t>& group,
