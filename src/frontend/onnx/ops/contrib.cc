@@ -1,10 +1,8 @@
 // Contrib operators of the domain com.microsoft that optimized float models hold.
 #include "frontend/onnx/ops/activation.h"
-#include "frontend/onnx/ops/attention.h"
 #include "frontend/onnx/ops/groups.h"
 #include "frontend/onnx/ops/normalization.h"
 #include "frontend/onnx/ops/product.h"
-#include "frontend/onnx/ops/rotary.h"
 #include "frontend/onnx/ops/window.h"
 
 namespace thrice::frontend::onnx {
@@ -123,109 +121,6 @@ void embed_layer_norm(NodeContext& ctx) {
   out(ctx, 2, cast(sum, dtype));
 }
 
-// Bias of a padding mask: lengths [B], flags [B, keys] or [B, queries, keys].
-Expr padding_bias(NodeContext& ctx, const Expr& mask, const Dim& keys, DType dtype) {
-  Expr allowed = mask;
-  if (mask.rank() == 1)
-    allowed = less(iota_along(ctx, keys, 3, 4), along(cast(mask, DType::kI64), 0, 4));
-  else if (mask.rank() == 2)
-    allowed = cast(unsqueeze(mask, {1, 2}), DType::kBool);
-  else if (mask.rank() == 3)
-    allowed = cast(unsqueeze(mask, {1}), DType::kBool);
-  else
-    ctx.refuse("a padding mask of rank 4");
-  const double filter = ctx.float_attr("mask_filter_value", -10000.0);
-  return where(allowed, number(ctx, dtype, 0), number(ctx, dtype, filter));
-}
-
-Expr causal_bias(NodeContext& ctx, const Expr& q, const Expr& k) {
-  const Dim queries = q.dim(2), keys = k.dim(2);
-  const Expr shift = reshape(Expr(ctx, ctx.dims({keys - queries})), {});
-  return bias_of(less_equal(iota_along(ctx, keys, 3, 4), iota_along(ctx, queries, 2, 4) + shift), q.dtype());
-}
-
-// Operands: x [B, S, in], weights [in, 3 sizes], bias, mask, past [2, B, heads, P, size], attention bias.
-void packed_attention(NodeContext& ctx) {
-  if (ctx.int_attr("do_rotary", 0) != 0) ctx.refuse("do_rotary inside Attention");
-  if (ctx.has_input(6)) ctx.refuse("a shared buffer of past keys");
-  const Expr x = in(ctx, 0), weights = in(ctx, 1);
-  const int64_t heads = ctx.int_attr("num_heads");
-  Expr all = numpy_matmul(x, weights);
-  if (ctx.has_input(2)) all = all + in(ctx, 2);
-  const std::vector<int64_t> given = ctx.ints_attr("qkv_hidden_sizes");
-  const Dim third = ir::floor_div(all.dim(2), 3);
-  std::vector<Dim> sizes{third, third, third};
-  if (given.size() == 3) sizes = {given[0], given[1], given[2]};
-  const Expr q = split_heads(slice(all, 2, 0, sizes[0]), heads);
-  Expr k = split_heads(slice(all, 2, sizes[0], sizes[0] + sizes[1]), heads);
-  Expr v = split_heads(slice(all, 2, sizes[0] + sizes[1], all.dim(2)), heads);
-  if (ctx.has_input(4)) {
-    const Expr past = in(ctx, 4);
-    k = concat({squeeze(slice(past, 0, 0, 1), {0}), k}, 2);
-    v = concat({squeeze(slice(past, 0, 1, 2), {0}), v}, 2);
-  }
-  std::optional<Expr> bias;
-  if (ctx.has_input(3)) bias = padding_bias(ctx, in(ctx, 3), k.dim(2), q.dtype());
-  if (ctx.has_input(5)) bias = added(bias, in(ctx, 5));
-  if (ctx.int_attr("unidirectional", 0) != 0) bias = added(bias, causal_bias(ctx, q, k));
-  AttentionOptions options;
-  options.scale = ctx.float_attr("scale", 0.0);
-  out(ctx, 0, merge_heads(attention(q, k, v, bias, options).y));
-  if (ctx.wants_output(1)) out(ctx, 1, concat({unsqueeze(k, {0}), unsqueeze(v, {0})}, 0));
-}
-
-// Operands: query [B, S, heads * size], key, value, bias, padding mask, attention bias, past key, past value.
-void multi_head_attention(NodeContext& ctx) {
-  const Expr query = in(ctx, 0);
-  const int64_t heads = ctx.int_attr("num_heads");
-  if (query.rank() != 3 || !ctx.has_input(1) || !ctx.has_input(2))
-    ctx.refuse("packed queries, keys and values");
-  Expr key = in(ctx, 1), value = in(ctx, 2), q = query;
-  if (ctx.has_input(3)) {
-    const Expr bias = in(ctx, 3);
-    const Dim size = query.dim(2);
-    q = q + slice(bias, 0, 0, size);
-    if (key.rank() == 3) key = key + slice(bias, 0, size, size + size);
-    if (value.rank() == 3) value = value + slice(bias, 0, size + size, bias.dim(0));
-  }
-  q = split_heads(q, heads);
-  // Keys and values of a cross attention may come with their heads already apart.
-  Expr k = key.rank() == 4 ? key : split_heads(key, heads),
-       v = value.rank() == 4 ? value : split_heads(value, heads);
-  if (ctx.has_input(6)) {
-    k = concat({in(ctx, 6), k}, 2);
-    v = concat({in(ctx, 7), v}, 2);
-  }
-  std::optional<Expr> bias;
-  if (ctx.has_input(4)) bias = padding_bias(ctx, in(ctx, 4), k.dim(2), q.dtype());
-  if (ctx.has_input(5)) bias = added(bias, in(ctx, 5));
-  if (ctx.int_attr("unidirectional", 0) != 0) bias = added(bias, causal_bias(ctx, q, k));
-  AttentionOptions options;
-  options.scale = ctx.float_attr("scale", 0.0);
-  out(ctx, 0, merge_heads(attention(q, k, v, bias, options).y));
-  if (ctx.wants_output(1)) out(ctx, 1, emit(Op::identity, k));
-  if (ctx.wants_output(2)) out(ctx, 2, emit(Op::identity, v));
-}
-
-// Operands: x, position ids ([B, S], or one offset), cosine and sine tables.
-void rotary(NodeContext& ctx) {
-  const Expr x = in(ctx, 0), positions = in(ctx, 1);
-  if (ctx.int_attr("is_packed_batching", 0) != 0) ctx.refuse("packed batches");
-  Expr index = positions;
-  if (positions.rank() == 1) {
-    const Dim length = x.rank() == 4 ? x.dim(2) : x.dim(1);
-    index = unsqueeze(iota(ctx, length) + cast(positions, DType::kI64), {0});
-  }
-  const Expr cosine = gather(in(ctx, 2), index, 0), sine = gather(in(ctx, 3), index, 0);
-  int64_t heads = ctx.int_attr("num_heads", 0);
-  const int64_t rotated = ctx.int_attr("rotary_embedding_dim", 0);
-  if (heads == 0 && x.rank() == 3) {
-    if (!x.dim(2).is_const() || !cosine.dim(-1).is_const()) ctx.refuse("the number of heads is not known");
-    heads = x.dim(2).value() / (2 * cosine.dim(-1).value());
-  }
-  out(ctx, 0, rotary_embedding(x, cosine, sine, heads, rotated, ctx.int_attr("interleaved", 0) != 0));
-}
-
 }  // namespace
 
 std::vector<OperatorImport> contrib_imports() {
@@ -241,9 +136,6 @@ std::vector<OperatorImport> contrib_imports() {
       {kDomain, "SkipLayerNormalization", 1, skip_layer_norm},
       {kDomain, "SkipSimplifiedLayerNormalization", 1, skip_rms_norm},
       {kDomain, "EmbedLayerNormalization", 1, embed_layer_norm},
-      {kDomain, "Attention", 1, packed_attention},
-      {kDomain, "MultiHeadAttention", 1, multi_head_attention},
-      {kDomain, "RotaryEmbedding", 1, rotary},
   };
 }
 

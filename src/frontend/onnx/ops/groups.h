@@ -10,6 +10,7 @@ std::vector<OperatorImport> activation_imports();
 std::vector<OperatorImport> attention_imports();
 std::vector<OperatorImport> cast_imports();
 std::vector<OperatorImport> contrib_imports();
+std::vector<OperatorImport> contrib_attention_imports();
 std::vector<OperatorImport> contrib_quantized_imports();
 std::vector<OperatorImport> convolution_imports();
 std::vector<OperatorImport> einsum_imports();

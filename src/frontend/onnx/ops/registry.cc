@@ -12,6 +12,7 @@ std::vector<OperatorImport> all_imports() {
                             attention_imports,
                             cast_imports,
                             contrib_imports,
+                            contrib_attention_imports,
                             contrib_quantized_imports,
                             control_imports,
                             convolution_imports,
