@@ -5,6 +5,7 @@
 #include "family/attention/attention_form.h"
 #include "family/attention/attention_mma.h"
 #include "family/attention/attention_row.h"
+#include "family/attention/attention_split.h"
 #include "family/attention/attention_wgmma.h"
 #include "family/choices.h"
 #include "family/drafted.h"
@@ -34,6 +35,10 @@ class Attention final : public DraftedFamily {
     // wgmma is chosen by search, which verifies and times it: as a tactic it has not run on a card yet.
     // So is mma for packed sequences.
     if (form.has_window()) return row_schedule();
+    if (wants_attention_split(form, bound, device)) {
+      const Schedule split = default_attention_split(workload, form, bound, device);
+      if (!refuse_attention_split(workload, form, split, device)) return split;
+    }
     const Schedule mma = default_attention_mma(form, bound, device);
     return refuse_attention_mma(workload, form, mma, device) ? row_schedule() : mma;
   }
@@ -51,6 +56,9 @@ class Attention final : public DraftedFamily {
     const Schedule mma = default_attention_mma(form, bound, device);
     if (!refuse_attention_mma(workload, form, mma, device))
       space.tactics.push_back({"attention", "mma", attention_mma_parameters()});
+    const Schedule split = default_attention_split(workload, form, bound, device);
+    if (may_split_attention(form, bound) && !refuse_attention_split(workload, form, split, device))
+      space.tactics.push_back({"attention", "split", attention_split_parameters(workload, form, split)});
     space.tactics.push_back({"attention", "row", {{"threads", {32, 64, 128}}}});
     return space;
   }
@@ -61,6 +69,8 @@ class Attention final : public DraftedFamily {
       return refuse_device(workload, device, schedule.get("threads"), 0);
     if (schedule.family == "attention" && schedule.tactic == "mma")
       return refuse_attention_mma(workload, find_attention(workload), schedule, device);
+    if (schedule.family == "attention" && schedule.tactic == "split")
+      return refuse_attention_split(workload, find_attention(workload), schedule, device);
     if (schedule.family == "attention" && schedule.tactic == "wgmma")
       return refuse_attention_wgmma(workload, find_attention(workload), schedule, device);
     return fmt::format("attention has no tactic '{}'", schedule.tactic);
@@ -75,6 +85,8 @@ class Attention final : public DraftedFamily {
       emit_attention_wgmma(draft, form, schedule);
     else if (schedule.tactic == "mma")
       emit_attention_mma(draft, form, schedule);
+    else if (schedule.tactic == "split")
+      emit_attention_split(draft, form, schedule);
     else
       emit_attention_row(draft, form, schedule);
     return draft;

@@ -71,8 +71,8 @@ int axis_before(const ir::Shape& from, const ir::Shape& to, size_t axis) {
   return -1;
 }
 
-// True where the slice leaves `axis` alone, or begins there at a multiple of four and takes all behind it.
-bool cuts_in_fours(const ir::Graph& graph, const ir::Node& node, int axis) {
+// True where the slice leaves `axis` alone, or begins there at a multiple of `unit` and takes all behind it.
+bool cuts_in_units(const ir::Graph& graph, const ir::Node& node, int axis, int64_t unit) {
   const auto& axes = node.ints_attr("axes");
   const auto at = std::find(axes.begin(), axes.end(), axis);
   if (at == axes.end()) return true;
@@ -86,15 +86,18 @@ bool cuts_in_fours(const ir::Graph& graph, const ir::Node& node, int axis) {
   };
   const auto start = number(1);
   const auto step = node.inputs.size() > 3 && node.inputs[3] != ir::kNoValue ? number(3) : 1;
-  return start && *start >= 0 && *start % 4 == 0 && step == 1;
+  return start && *start >= 0 && *start % unit == 0 && step == 1;
 }
 
-// Follows views from the operand to a buffer in which the depth is contiguous.
+// Follows views from the operand to a buffer in which the depth is contiguous, in units of 16 bytes.
 void find_source(const Workload& workload, AttentionOperand& operand, int64_t depth,
                  std::vector<ValueId>* factors) {
   const ir::Graph& graph = workload.graph;
   ValueId value = operand.value;
   int axis = static_cast<int>(graph.value(value).type.shape.size()) - (operand.transposed ? 2 : 1);
+  const bool wide = graph.value(operand.value).type.dtype == DType::kF32;
+  const int64_t unit = wide ? 4 : 8;
+  if (!wide) factors = nullptr;  // a product of 16 bits is rounded: it does not wait
   std::vector<ValueId> numbers;
   while (const ir::Node* node = producer_of(graph, value)) {
     const auto& to = graph.value(value).type.shape;
@@ -118,7 +121,7 @@ void find_source(const Workload& workload, AttentionOperand& operand, int64_t de
         break;
       }
       case Op::slice:
-        if (!cuts_in_fours(graph, *node, axis)) return;
+        if (!cuts_in_units(graph, *node, axis, unit)) return;
         value = from;
         break;
       case Op::expand: {
@@ -146,13 +149,15 @@ void find_source(const Workload& workload, AttentionOperand& operand, int64_t de
     }
   }
   const ir::Type& type = graph.value(value).type;
-  if (!is_plain_buffer(workload, value) || type.dtype != DType::kF32 || depth % 4 != 0) return;
+  const bool narrow = type.dtype == DType::kF16 || type.dtype == DType::kBF16;
+  if (!is_stored_buffer(workload, value) || (!wide && !narrow) || depth % unit != 0) return;
   for (size_t a = static_cast<size_t>(axis) + 1; a < type.shape.size(); ++a)
     if (!(type.shape[a] == Dim(1))) return;
   const Dim& last = type.shape[static_cast<size_t>(axis)];
-  if (!last.is_const() || last.value() % 4 != 0) return;
+  if (!last.is_const() || last.value() % unit != 0) return;
   operand.source = value;
-  operand.in_fours = true;
+  operand.in_fours = wide;
+  operand.in_eights = narrow;
   if (factors != nullptr) factors->insert(factors->end(), numbers.begin(), numbers.end());
 }
 

@@ -18,6 +18,7 @@ struct AttentionOperand {
   ir::ValueId source = ir::kNoValue;                         // plain buffer at the end of the views
   // Four neighbours along the depth, counted from a multiple of four, are aligned neighbours in `source`.
   bool in_fours = false;
+  bool in_eights = false;  // the same of eight, in a source of 16 bits
 };
 
 struct AttentionForm {
@@ -39,7 +40,7 @@ AttentionForm find_attention(const Workload& workload);
 // Text of an element at (batch, row, depth), at float.
 std::string operand_element(Emitter& e, const AttentionForm& form, const AttentionOperand& operand, Index z,
                             Index row, Index depth);
-// Address of an element of an operand that is `in_fours`.
+// Address of an element of an operand that is `in_fours` or `in_eights`.
 std::string operand_address(Emitter& e, const ProgramDraft& draft, const AttentionForm& form,
                             const AttentionOperand& operand, Index z, Index row, Index depth);
 // Text of the softmax's operand at (batch, row, key) where the product is `score`.
