@@ -169,6 +169,16 @@ TEST(AttentionSplit, HalfPrecisionByLoadsOfEight) {
     }
 }
 
+TEST(AttentionSplit, HoldsForOtherInputs) {
+  for (const InputKind kind : {InputKind::kUniform, InputKind::kPositive, InputKind::kHeavyTail,
+                               InputKind::kOutliers, InputKind::kEdgeValues}) {
+    SCOPED_TRACE(ir::input_kind_name(kind));
+    Builder b;
+    write_step(b, {Dim(1), Dim(2), Dim(2), Dim(150), 32});
+    check_split(b, {split(32, 2, 8, 4)}, {{}}, kind);
+  }
+}
+
 TEST(AttentionSplit, LaunchesFollowTheExtents) {
   Builder b;
   write_step(b, {Dim(1), Dim(4), Dim(1), Dim::symbol("n"), 64});
