@@ -51,7 +51,12 @@ def write_encoder(path, spelling: str = "added", output: str = "all", layers: in
             heads = [node("Reshape", [y, constant([0, 0, HEADS, HIDDEN // HEADS])]) for y in (q, k, v)]
             q, k, v = (node("Transpose", [y], perm=p) for y, p in zip(heads, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])))
             scores = node("Div", [node("MatMul", [q, k]), constant(np.float32(np.sqrt(HIDDEN // HEADS)))])
-            if spelling == "added":
+            if spelling == "window":  # keys more than 20 positions away are hidden as well
+                at = node("Range", [constant(np.int64(0)), node("Squeeze", [length]), constant(np.int64(1))])
+                apart = node("Abs", [node("Sub", [node("Unsqueeze", [at, constant([1])]), node("Unsqueeze", [at, constant([0])])])])
+                near = node("LessOrEqual", [apart, constant(np.int64(20))])
+                scores = node("Where", [near, scores, constant(np.float32(-10000))])
+            if spelling in ("added", "window"):
                 hidden = node("Sub", [constant(np.float32(1)), node("Cast", [flags], to=TensorProto.FLOAT)])
                 scores = node("Add", [scores, node("Mul", [hidden, constant(np.float32(-10000))])])
             elif spelling == "chosen":
@@ -61,6 +66,8 @@ def write_encoder(path, spelling: str = "added", output: str = "all", layers: in
         x = norm(node("Add", [x, node("MatMul", [mixed, weight(HIDDEN, HIDDEN)])]))
         wide = node("Relu", [node("MatMul", [x, weight(HIDDEN, 2 * HIDDEN)])])
         x = norm(node("Add", [x, node("MatMul", [wide, weight(2 * HIDDEN, HIDDEN)])]))
+    if output == "capped":
+        x = node("Slice", [x, constant([0]), constant([24]), constant([1])])
     if output == "mean":
         outputs = [(node("ReduceMean", [x], "mean", axes=[1], keepdims=0), ["batch", HIDDEN])]
     else:
@@ -115,7 +122,9 @@ class Packed(unittest.TestCase):
         self.compare("operator", attention="MultiHeadAttention")
 
     def test_what_depends_on_padding_is_refused(self):
-        for name, form, words in (("mean", {"output": "mean"}, "ReduceMean"), ("unmasked", {"spelling": "none"}, "looks at every key")):
+        # The last two are as any other model at the extents here, and at those that masks are looked at first.
+        for name, form, words in (("mean", {"output": "mean"}, "ReduceMean"), ("unmasked", {"spelling": "none"}, "looks at every key"),
+                                  ("capped", {"output": "capped"}, "Slice"), ("window", {"spelling": "window"}, "no mask of padding")):
             model = small_model.folder() / f"{name}.onnx"
             write_encoder(model, **form)
             done = optimize(model, small_model.folder() / "refused.thrice", "--packed", "--device", "null:0", "--dims", "batch=2,length=8")

@@ -119,6 +119,22 @@ TEST(Packs, TilesTurn) {
     }
 }
 
+// Two results of one shape, of which the second reads the operand straight as well: no tile turns for both.
+TEST(Packs, ResultsThatReadAcrossAndStraight) {
+  THRICE_REQUIRE_OPENCL();
+  Builder b;
+  const ValueId x = b.f32({256, 256});
+  const ValueId y = b.op(Op::sigmoid, {b.op(Op::transpose, {x}, {{"perm", List{1, 0}}})});
+  b.output(y);
+  b.output(b.op(Op::mul, {y, x}));
+  check(b.workload(), of("map"), {{}});
+  target::DeviceSpec hopper;
+  hopper.api = target::Api::kCuda;
+  hopper.architecture = "sm_90a";
+  EXPECT_TRUE(
+      of("map").illegal(b.workload(), artifact::Schedule::parse("map/tile threads=256"), hopper).has_value());
+}
+
 TEST(Packs, RunningSumsCarryOn) {
   THRICE_REQUIRE_OPENCL();
   for (const int64_t n : {100, 1027, 9000})

@@ -97,6 +97,36 @@ TEST(Conv, WeightsOfWindowsAreLaidOutOnce) {
                0);
 }
 
+// What the rule proposes is legal, however large the window: 7 x 7 taps leave no room for many outputs.
+TEST(Conv, TapsByRuleAreLegal) {
+  target::DeviceSpec hopper;
+  hopper.api = target::Api::kCuda;
+  hopper.architecture = "sm_90a";
+  hopper.compute_units = 132;
+  hopper.has_f64 = true;
+  for (const int64_t side : {1, 3, 5, 7, 11})
+    for (const DType type : {DType::kF32, DType::kF64}) {
+      Builder b;
+      b.output(b.op(Op::conv, {b.input(type, {8, 96, 112, 112}), b.input(type, {96, 1, side, side})},
+                    attrs({1, 1}, {side / 2, side / 2, side / 2, side / 2}, {1, 1}, 96)));
+      const ir::Workload workload = b.workload();
+      const auto chosen = family().default_schedule(workload, ir::facts_at(workload.graph, {}), hopper);
+      EXPECT_EQ(family().illegal(workload, chosen, hopper).value_or(""), "") << side << " " << chosen.str();
+    }
+}
+
+// A line of one element: what follows the sums is vectors there too.
+TEST(Conv, EpilogueOfTwoOperatorsOnOneColumn) {
+  THRICE_REQUIRE_OPENCL();
+  for (const auto& [w, group] : {std::pair{Ints{16, 16, 3, 3}, 1}, {Ints{16, 1, 3, 3}, 16}}) {
+    Builder b;
+    const auto y = b.op(Op::conv, {b.f32({2, 16, 20, 1}), b.f32(ir::to_shape(w))},
+                        attrs({1, 1}, {1, 1, 1, 1}, {1, 1}, group));
+    b.output(b.op(Op::relu, {b.op(Op::add, {b.op(Op::mul, {y, b.scalar(2)}), b.scalar(0.5)})}));
+    check_normal(b, family(), {{}});
+  }
+}
+
 // Tiles of every form, also where the last ones reach beyond the result: on a CPU they are not proposed.
 TEST(Conv, TapsOnTilesThatDoNotDivide) {
   THRICE_REQUIRE_OPENCL();

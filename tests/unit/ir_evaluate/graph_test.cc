@@ -39,6 +39,17 @@ TEST(Graph, ValuesLiveUntilTheirLastUse) {
   EXPECT_THROW(evaluate_graph(g, {}), Error);
 }
 
+// Nothing is written where a shape has no elements, and products of extents do not wrap.
+TEST(Graph, AReshapeThatDoesNotFitIsRefused) {
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{
+           {0, -1}, {0}, {4, -1}, {int64_t{1} << 62, 4, 6}, {int64_t{1} << 32, int64_t{1} << 32, -1}}) {
+    Graph g;
+    const ValueId x = input(g), to = input(g, DType::kI64);
+    g.outputs = {emit(g, Op::reshape, {x, to}, {{"allowzero", int64_t{1}}})};
+    EXPECT_THROW(evaluate_graph(g, {counting({6}), vec(shape)}), Error) << shape[0];
+  }
+}
+
 TEST(Graph, ErrorsNameTheModelsOperator) {
   Graph g;
   const ValueId x = input(g), y = input(g);
