@@ -255,6 +255,9 @@ TEST_F(Oclgrind, ARacyWinnerGivesWayAndIsNotTakenAgain) {
   const Tactics racy({kRacy, kRacy});
   planned.family = &racy;
   results.clear();
+  store::Store other((folder / "other.sqlite").string());
+  c.store = &other;
+  c.environment = other.put_environment("{}");
   const std::map<std::string, plan::PlannedWorkload> hopeless{{workload.hash, planned}};
   try {
     measure_defaults(c, hopeless, "build and check");
