@@ -5,6 +5,7 @@
 //
 // Networks: tests/data/README.md. Two devices are planned for: the null device (whose rules are those of a
 // CPU) and a card of sm_90a. Symbols named batch are 1, others 128.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <thrice/status.h>
 
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/backend.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "exec/in_place.h"
 #include "exec/predict.h"
@@ -138,7 +140,8 @@ int main(int argc, char** argv) {
     }
   }
   const double mean = count > 0 ? std::exp(sum / count) : 1;
-  write_file_atomic(argv[2], nlohmann::json({{"command", "bench_memory build/release/data OUTPUT.json"},
+  write_file_atomic(argv[2], nlohmann::json({{"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(unix_time()))},
+                                             {"command", "bench_memory build/release/data OUTPUT.json"},
                                              {"extents", "batch 1, other symbols 128"},
                                              {"arena_over_bound_geomean", mean},
                                              {"arena_over_bound_worst", worst},

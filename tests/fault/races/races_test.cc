@@ -160,7 +160,7 @@ TEST_F(Races, LibrariesAreLeftOut) {
 TEST_F(Races, AnAbsentToolIsSaid) {
   ::setenv("THRICE_RACE_CHECKER", (folder / "absent").c_str(), 1);
   try {
-    RaceChecker(card(), {});
+    const RaceChecker checker(card(), {});
     ADD_FAILURE() << "no tool was no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::kNotFound);
