@@ -21,14 +21,17 @@ import statistics
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SHAPES = {"attention_bf16": [(4, 16, 2048, 128), (1, 16, 8192, 128), (8, 16, 512, 64)], "attention_f32": [(4, 16, 1024, 64), (1, 16, 2048, 128), (8, 12, 128, 64)]}
+SHAPES = {"attention_bf16": [(4, 16, 2048, 128), (1, 16, 8192, 128), (8, 16, 512, 64)], "attention_f32": [(4, 16, 1024, 64), (1, 16, 2048, 128), (8, 12, 128, 64)],
+          "attention_decode_bf16": [(1, 32, 8192, 128), (1, 32, 32768, 128), (16, 32, 4096, 128), (64, 32, 2048, 128)]}  # one query each
 BACK_ENDS = {"torch_cudnn": "CUDNN_ATTENTION", "torch_flash": "FLASH_ATTENTION", "torch_efficient": "EFFICIENT_ATTENTION", "torch_math": "MATH"}
 
 
 def cases(suite: str) -> list[dict]:
     kind = suite.rsplit("_", 1)[1]
-    return [{"name": f"attention_{kind}_{b}x{h}x{s}x{d}" + ("_causal" if causal else ""), "b": b, "h": h, "s": s, "d": d, "causal": causal}
-            for b, h, s, d in SHAPES[suite] for causal in (False, True)]
+    decodes = "decode" in suite
+    return [{"name": f"{'decode' if decodes else 'attention'}_{kind}_{b}x{h}x{s}x{d}" + ("_causal" if causal else ""), "b": b, "h": h,
+             "q": 1 if decodes else s, "s": s, "d": d, "causal": causal}
+            for b, h, s, d in SHAPES[suite] for causal in ((False,) if decodes else (False, True))]
 
 
 def write_model(path: pathlib.Path, case: dict, suite: str) -> None:
@@ -36,8 +39,7 @@ def write_model(path: pathlib.Path, case: dict, suite: str) -> None:
     from onnx import TensorProto, helper
 
     dtype = TensorProto.BFLOAT16 if suite.endswith("bf16") else TensorProto.FLOAT
-    shape = [case["b"], case["h"], case["s"], case["d"]]
-    values = [helper.make_tensor_value_info(name, dtype, shape) for name in "qkvy"]
+    values = [helper.make_tensor_value_info(name, dtype, [case["b"], case["h"], case["q" if name in "qy" else "s"], case["d"]]) for name in "qkvy"]
     node = helper.make_node("Attention", list("qkv"), ["y"], is_causal=int(case["causal"]))
     graph = helper.make_graph([node], "attention", values[:3], values[3:])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10), path)
@@ -92,7 +94,8 @@ def measure(torch, thrice, case: dict, suite: str, arguments: argparse.Namespace
     session = thrice.load(release, device="cuda:0")
     torch.manual_seed(1)
     shape = (case["b"], case["h"], case["s"], case["d"])
-    q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16 if kind == "bf16" else torch.float32) for _ in range(3))
+    q, k, v = (torch.randn((case["b"], case["h"], rows, case["d"]), device="cuda", dtype=torch.bfloat16 if kind == "bf16" else torch.float32)
+               for rows in (case["q"], case["s"], case["s"]))
     reference = exact(torch, q, k, v, case["causal"])
 
     def rival(back_end):
@@ -121,7 +124,7 @@ def measure(torch, thrice, case: dict, suite: str, arguments: argparse.Namespace
             samples[name].append(block_us(torch, contenders[name], counts[name]))
     middle = {name: statistics.median(values) for name, values in samples.items()}
     spread = {name: statistics.median(abs(x - middle[name]) for x in values) for name, values in samples.items()}
-    flop = 4.0 * case["b"] * case["h"] * case["s"] ** 2 * case["d"] * (0.5 if case["causal"] else 1)
+    flop = 4.0 * case["b"] * case["h"] * case["q"] * case["s"] * case["d"] * (0.5 if case["causal"] else 1)
     best = min(us for name, us in middle.items() if name != "thrice")
     print(f"    {middle['thrice']:.1f} us, {flop / middle['thrice'] * 1e-6:.0f} TFLOPS, {best / middle['thrice']:.2f}x of the best of "
           + ", ".join(f"{name} {us:.1f}" for name, us in middle.items() if name != "thrice") + f"; error {errors['thrice']:.2e}", flush=True)
@@ -132,6 +135,9 @@ def measure(torch, thrice, case: dict, suite: str, arguments: argparse.Namespace
            "samples": arguments.rounds, "rivals": middle, "rivals_spread_us": spread, "error": errors.pop("thrice"), "error_limit": limit,
            "rivals_error": errors, "sol_us": flop / (989e6 if kind == "bf16" else 165e6), "sol_bound": "compute",
            "note": "through the product, host time included where it is not hidden; sol: peak of the tensor cores, half of it where causal"}
+    if case["q"] == 1:  # keys and values are read once
+        row |= {"sol_us": 2 * k.numel() * k.element_size() / 4.25e6, "sol_bound": "memory",
+                "note": "one query; through the product, host time included where it is not hidden; sol: keys and values at 4.25 TB/s"}
     if regions and regions[0].get("schedule"):
         row["schedule"] = str(regions[0]["schedule"])
     return row
