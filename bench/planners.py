@@ -57,7 +57,8 @@ def compare(executable: str, model: pathlib.Path, dims: str, shape: str, device:
     plans = len({r["plan_digest"] for r in reports["dp"]})  # later rounds have records of the first
     taken_apart = {p: sum("not fused" in note for note in last[p]["notes"]) for p in PLANNERS}
     first = reports["dp"][0]["fusion"]  # by rooflines: the store was empty
-    return {"suite": "planners", "name": model.stem, "shape": dims or "as the model says", "dtype": "f32", "numerics": "strict", "thrice_us": middle["dp"],
+    name = model.parent.name if model.stem == "model" else model.stem  # stripped structures with data beside them
+    return {"suite": "planners", "name": name, "shape": dims or "as the model says", "dtype": "f32", "numerics": "strict", "thrice_us": middle["dp"],
             "thrice_spread_us": spread["dp"], "rivals": {"greedy": middle["greedy"]}, "rivals_spread_us": {"greedy": spread["greedy"]},
             "samples": rounds, "error": last["dp"]["max_error"], "error_limit": last["dp"]["error_limit"],
             "note": f"regions after choosing {regions['dp']} (greedy {regions['greedy']}), of these planned as one and taken apart again "
