@@ -25,12 +25,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "python"))
 import thrice  # noqa: E402
 
+EXECUTABLE = os.environ.get("THRICE_EXECUTABLE", ROOT / "build/release/thrice")
+
 
 def release(args, packed: bool, batch: int) -> pathlib.Path:
     path = args.work / f"{args.model.stem}_{batch}_{'packed' if packed else 'padded'}.thrice"
     if path.exists() and args.reuse:
         return path
-    command = [os.environ.get("THRICE_EXECUTABLE", ROOT / "build/release/thrice"), "optimize", args.model, "--random-weights", "1", "--quiet",
+    command = [EXECUTABLE, "optimize", args.model, "--random-weights", "1", "--quiet",
                "--device", args.device, "--dims", f"batch={batch},sequence={args.length}", "--output", path, "--cache", args.work / "cache"]
     command += ["--budget", args.budget] if args.budget else ["--no-tune"]
     done = subprocess.run(command + (["--packed"] if packed else []), capture_output=True, text=True)
@@ -97,10 +99,11 @@ def main() -> None:
     parser.add_argument("--output", type=pathlib.Path, required=True)
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
+    devices = json.loads(subprocess.run([EXECUTABLE, "devices", "--json"], capture_output=True, text=True, check=True).stdout)
     now = datetime.datetime.now(datetime.timezone.utc)
     run = {"id": f"packed_{now:%Y-%m-%d_%H%M}", "date": f"{now:%Y-%m-%d}",
            "command": f"bench/packed.py --model {args.model.name} --device {args.device} --batches {args.batches} --length {args.length}",
-           "environment": {"device": args.device, "tuned": args.budget or "no", "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)}}
+           "environment": {"device": args.device, "devices": devices, "tuned": args.budget or "no", "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)}}
     cases = [case for batch in args.batches.split(",") for case in measure(args, int(batch), run["id"])]
     args.output.write_text(json.dumps({"schema": 1, "runs": [run], "cases": cases}, indent=1) + "\n")
 

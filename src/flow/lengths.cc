@@ -200,14 +200,14 @@ void confirm_buckets(const TuningContext& c, const ir::Graph& graph, const Lengt
     there.facts = facts_of(planned, it->second);
     measure::Oracle oracle(there.workload, there.facts);
     const artifact::Measurement m = full_gate(c, there, schedule, oracle);
-    if (m.outcome != artifact::Outcome::kOk) return "fails the full gate: " + m.message;
+    if (m.outcome != artifact::Outcome::kOk) return kFailsFullGate + m.message;
     if (races == nullptr) return {};
     const worker::RaceVerdict verdict = race_verdict(c, there, schedule, *races);
     report.clean += verdict.kind == worker::RaceVerdict::kClean;
     report.not_checked += verdict.kind == worker::RaceVerdict::kNotChecked;
     if (verdict.kind != worker::RaceVerdict::kHazard) return {};
     ++report.refused;
-    return "a race checker refuses it: " + verdict.why;
+    return kHasHazard + verdict.why;
   };
   int64_t done = 0;
   for (auto it = buckets.begin(); it != buckets.end();) {

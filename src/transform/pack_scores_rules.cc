@@ -20,10 +20,6 @@ constexpr double kHidden = -1000;
 
 const char* const kNoMask =
     "attention looks at every key: no mask that hides padded ones was found before it";
-
-}  // namespace
-
-namespace {
 const char* const kLaterKeys = "what it does to keys behind the query is not undone by a causal mask";
 
 }  // namespace

@@ -44,14 +44,15 @@ bool splits(const Workload& workload) {
   });
 }
 
+constexpr int64_t kMostSplits = 1024;
+
 // Where columns alone would leave a card idle: blocks share the rows, in parts that are worth a block's
 // start.
 std::optional<ColumnSplit> choose_split(const Workload& workload, const RowForm& form, const Facts& facts,
                                         const DeviceSpec& device) {
   const int64_t kept = kept_columns(form, facts), columns = form.row_count(facts);
   const int64_t rows = form.column_count(facts);
-  constexpr int64_t kWarp = 32, kLeastRows = 64, kMostSplits = 1024,
-                    kBlocks = 6;  // a multiprocessor's, of eight warps
+  constexpr int64_t kWarp = 32, kLeastRows = 64, kBlocks = 6;  // a multiprocessor's, of eight warps
   if (device.api != target::Api::kCuda || kept < kWarp || rows < 2 * kLeastRows ||
       columns >= int64_t{256} * device.compute_units || !splits(workload))
     return std::nullopt;
@@ -143,8 +144,9 @@ Refusal ColumnFamily::illegal(const Workload& workload, const Schedule& schedule
                   parts = schedule.get("splits");
     if (device.api != target::Api::kCuda) return "columns are shared among blocks for CUDA only";
     if (!splits(workload)) return "not one reduction of neighbouring axes with one element a column";
-    if (!is_power_of_two(lanes) || lanes > 16 || warps < 1 || parts < 1 || parts > 1024)
-      return "lanes are a power of two up to 16, warps and splits at least 1, splits at most 1024";
+    if (!is_power_of_two(lanes) || lanes > 16 || warps < 1 || parts < 1 || parts > kMostSplits)
+      return fmt::format("lanes are a power of two up to 16, warps and splits at least 1, splits at most {}",
+                         kMostSplits);
     return refuse_device(workload, device, 32 * warps, 32 * warps * lanes * 8);
   }
   if (schedule.tactic != "lanes" && schedule.tactic != "general")

@@ -10,6 +10,7 @@ namespace thrice::family {
 namespace {
 
 constexpr int64_t kMostSteps = 256;  // multiply-adds a thread, written out
+constexpr int64_t kMostRegisters = 200;
 
 // One axis of the tile: outputs, taps, and which (output, tap) an input position of the tile serves.
 struct TileAxis {
@@ -36,6 +37,7 @@ TileAxis tile_axis(const WindowAxis& axis, int64_t outputs) {
 
 struct Tile {
   TileAxis p, q;
+  int64_t taps() const { return p.taps * q.taps; }
 };
 Tile tile_of(const ConvProblem& conv, const Schedule& s) {
   Tile tile;
@@ -43,6 +45,10 @@ Tile tile_of(const ConvProblem& conv, const Schedule& s) {
   tile.p.out = {ir::Dim(1), [](const Facts&) -> int64_t { return 1; }};
   if (conv.spatial == 2) tile.p = tile_axis(conv.window.axes[0], s.get("reg_p"));
   return tile;
+}
+
+int64_t registers_of(const ConvProblem& conv, int64_t outputs, int64_t taps) {
+  return (outputs + taps) * (conv.dtype == DType::kF64 ? 2 : 1) + 40;
 }
 
 }  // namespace
@@ -131,20 +137,6 @@ KernelDraft emit_conv_taps(ProgramDraft& draft, const ConvProblem& conv, const S
       threads);
 }
 
-namespace {
-
-int64_t taps_of(const ConvProblem& conv) {
-  int64_t taps = 1;
-  for (const auto& axis : conv.window.axes) taps *= axis.kernel.dim.value();
-  return taps;
-}
-constexpr int64_t kMostRegisters = 200;
-int64_t registers_of(const ConvProblem& conv, int64_t outputs, int64_t taps) {
-  return (outputs + taps) * (conv.dtype == DType::kF64 ? 2 : 1) + 40;
-}
-
-}  // namespace
-
 std::vector<std::pair<std::string, int64_t>> default_conv_taps(const ConvProblem& conv, const Facts& facts,
                                                                const DeviceSpec& device) {
   const int64_t columns = conv.window.axes.back().out.source(facts);
@@ -152,7 +144,7 @@ std::vector<std::pair<std::string, int64_t>> default_conv_taps(const ConvProblem
   const int64_t items = image_channels(conv).source(facts) * rows * columns;
   // Larger tiles read less, as long as every multiprocessor keeps 16 warps.
   int64_t reg_p = 1, reg_q = 1;
-  const int64_t taps = taps_of(conv);
+  const int64_t taps = tile_of(conv, {"conv", "taps", {{"reg_p", 1}, {"reg_q", 1}}}).taps();
   const auto fits = [&](int64_t p, int64_t q) {
     return items / (p * q) >= device.compute_units * 512 && p * q * taps <= kMostSteps &&
            registers_of(conv, p * q, taps) <= kMostRegisters;
@@ -172,9 +164,9 @@ Refusal refuse_conv_taps(const Workload& workload, const ConvProblem& conv, cons
   if (p < 1 || q < 1 || threads < 1) return "tiles and blocks are at least 1";
   if (conv.spatial == 1 && p > 1) return "one spatial axis has no rows";
   const Tile tile = tile_of(conv, s);
-  if (const int64_t steps = p * q * tile.p.taps * tile.q.taps; steps > kMostSteps)
+  if (const int64_t steps = p * q * tile.taps(); steps > kMostSteps)
     return fmt::format("{} multiply-adds written out; {} are allowed", steps, kMostSteps);
-  const int64_t registers = registers_of(conv, p * q, tile.p.taps * tile.q.taps);
+  const int64_t registers = registers_of(conv, p * q, tile.taps());
   if (registers > kMostRegisters) return fmt::format("about {} registers a thread", registers);
   return refuse_device(workload, device, threads, 0);
 }

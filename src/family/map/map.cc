@@ -234,17 +234,22 @@ KernelDraft turn_or_flat(ProgramDraft& draft, const std::string& symbol, const s
               : flat_kernel(draft, symbol, group, threads);
 }
 
-bool has_turn(const Workload& workload) {
-  const auto groups = group_outputs(workload.graph);
-  return std::all_of(groups.begin(), groups.end(), [&](const std::vector<size_t>& group) {
+// Shared memory of the kernels that turn; nullopt where some outputs do not.
+std::optional<int64_t> turn_bytes(const Workload& workload) {
+  constexpr int64_t kStatic = 48 * 1024;  // more is to be had by launches that ask for it alone
+  int64_t most = 0;
+  for (const std::vector<size_t>& group : group_outputs(workload.graph)) {
     const auto turn = find_turn(workload, group);
-    constexpr int64_t kStatic = 48 * 1024;  // more is to be had by launches that ask for it alone
-    return turn && turn_shared_bytes(workload.graph, *turn) <= kStatic && !refuse_draft([&] {
-             ProgramDraft draft(workload);
-             turn_kernel(draft, "probe", group, *turn, 256);
-           });
-  });
+    if (!turn || refuse_draft([&] {
+          ProgramDraft draft(workload);
+          turn_kernel(draft, "probe", group, *turn, 256);
+        }))
+      return std::nullopt;
+    most = std::max(most, turn_shared_bytes(workload.graph, *turn));
+  }
+  return most <= kStatic ? std::optional(most) : std::nullopt;
 }
+bool has_turn(const Workload& workload) { return turn_bytes(workload).has_value(); }
 
 void build(ProgramDraft& draft, const Schedule& schedule) {
   const auto groups = group_outputs(draft.graph());
@@ -364,8 +369,9 @@ Refusal MapFamily::illegal(const Workload& workload, const Schedule& schedule,
   if (schedule.tactic == "tile") {
     if (device.api != target::Api::kCuda) return "tiles that turn are written for CUDA";
     if (schedule.get("threads") != 256) return "tiles that turn take 256 threads";
-    if (!has_turn(workload)) return "no operand's neighbours lie across the result's, or too many do";
-    return refuse_device(workload, device, 256, 33 * 32 * 8);
+    const auto shared = turn_bytes(workload);
+    if (!shared) return "no operand's neighbours lie across the result's, or too many do";
+    return refuse_device(workload, device, 256, *shared);
   }
   if (schedule.tactic == "pack") {
     if (device.api != target::Api::kCuda) return "packs are written for CUDA";

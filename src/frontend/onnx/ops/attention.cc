@@ -121,10 +121,9 @@ void attention_(NodeContext& ctx) {
     const Expr columns = iota_along(ctx, keys, 3, 4);
     Expr position = iota_along(ctx, queries, 2, 4);
     if (outside)
-      position = position +
-                 (along(cast(in(ctx, 6), DType::kI64), 0, 4) - reshape(Expr(ctx, ctx.dims({queries})), {}));
+      position = position + (along(cast(in(ctx, 6), DType::kI64), 0, 4) - extent(ctx, queries));
     else if (!(past == Dim(0)))
-      position = position + reshape(Expr(ctx, ctx.dims({past})), {});
+      position = position + extent(ctx, past);
     if (causal) bias = added(bias, bias_of(less_equal(columns, position), dtype));
     if (left >= 0)
       bias = added(bias, bias_of(less_equal(position - static_cast<double>(left), columns), dtype));

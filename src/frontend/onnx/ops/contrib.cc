@@ -91,7 +91,7 @@ void skip_norm(NodeContext& ctx, bool centred) {
     out(ctx, 1, n.mean);
     out(ctx, 2, n.inverse_deviation);
   } else {
-    const Expr inverse = emit(Op::reciprocal, emit(Op::sqrt, reduce(sum * sum, "mean", {last}) + epsilon));
+    const Expr inverse = inverse_rms(sum, {last}, epsilon);
     out(ctx, 0, cast(sum * inverse * gamma, x.dtype()));
     out(ctx, 2, inverse);
   }

@@ -1,6 +1,7 @@
 // Attention of the domain com.microsoft, with past keys and values.
 #include "frontend/onnx/ops/attention.h"
 #include "frontend/onnx/ops/groups.h"
+#include "frontend/onnx/ops/normalization.h"
 #include "frontend/onnx/ops/product.h"
 #include "frontend/onnx/ops/rotary.h"
 
@@ -26,8 +27,20 @@ Expr padding_bias(NodeContext& ctx, const Expr& mask, const Dim& keys, DType dty
 
 Expr causal_bias(NodeContext& ctx, const Expr& q, const Expr& k) {
   const Dim queries = q.dim(2), keys = k.dim(2);
-  const Expr shift = reshape(Expr(ctx, ctx.dims({keys - queries})), {});
-  return bias_of(less_equal(iota_along(ctx, keys, 3, 4), iota_along(ctx, queries, 2, 4) + shift), q.dtype());
+  const Expr last = iota_along(ctx, queries, 2, 4) + extent(ctx, keys - queries);
+  return bias_of(less_equal(iota_along(ctx, keys, 3, 4), last), q.dtype());
+}
+
+// What Attention and MultiHeadAttention have in common once heads are apart: a padding mask at `mask`, an
+// attention bias as operand 5.
+Expr masked_attention(NodeContext& ctx, const Expr& q, const Expr& k, const Expr& v, size_t mask) {
+  std::optional<Expr> bias;
+  if (ctx.has_input(mask)) bias = padding_bias(ctx, in(ctx, mask), k.dim(2), q.dtype());
+  if (ctx.has_input(5)) bias = added(bias, in(ctx, 5));
+  if (ctx.int_attr("unidirectional", 0) != 0) bias = added(bias, causal_bias(ctx, q, k));
+  AttentionOptions options;
+  options.scale = ctx.float_attr("scale", 0.0);
+  return merge_heads(attention(q, k, v, bias, options).y);
 }
 
 // Operands: x [B, S, in], weights [in, 3 sizes], bias, mask, past [2, B, heads, P, size], attention bias.
@@ -50,13 +63,7 @@ void packed_attention(NodeContext& ctx) {
     k = concat({squeeze(slice(past, 0, 0, 1), {0}), k}, 2);
     v = concat({squeeze(slice(past, 0, 1, 2), {0}), v}, 2);
   }
-  std::optional<Expr> bias;
-  if (ctx.has_input(3)) bias = padding_bias(ctx, in(ctx, 3), k.dim(2), q.dtype());
-  if (ctx.has_input(5)) bias = added(bias, in(ctx, 5));
-  if (ctx.int_attr("unidirectional", 0) != 0) bias = added(bias, causal_bias(ctx, q, k));
-  AttentionOptions options;
-  options.scale = ctx.float_attr("scale", 0.0);
-  out(ctx, 0, merge_heads(attention(q, k, v, bias, options).y));
+  out(ctx, 0, masked_attention(ctx, q, k, v, 3));
   if (ctx.wants_output(1)) out(ctx, 1, concat({unsqueeze(k, {0}), unsqueeze(v, {0})}, 0));
 }
 
@@ -82,13 +89,7 @@ void multi_head_attention(NodeContext& ctx) {
     k = concat({in(ctx, 6), k}, 2);
     v = concat({in(ctx, 7), v}, 2);
   }
-  std::optional<Expr> bias;
-  if (ctx.has_input(4)) bias = padding_bias(ctx, in(ctx, 4), k.dim(2), q.dtype());
-  if (ctx.has_input(5)) bias = added(bias, in(ctx, 5));
-  if (ctx.int_attr("unidirectional", 0) != 0) bias = added(bias, causal_bias(ctx, q, k));
-  AttentionOptions options;
-  options.scale = ctx.float_attr("scale", 0.0);
-  out(ctx, 0, merge_heads(attention(q, k, v, bias, options).y));
+  out(ctx, 0, masked_attention(ctx, q, k, v, 4));
   if (ctx.wants_output(1)) out(ctx, 1, emit(Op::identity, k));
   if (ctx.wants_output(2)) out(ctx, 2, emit(Op::identity, v));
 }
@@ -106,9 +107,7 @@ void refuse_group_query_extras(NodeContext& ctx) {
 
 Expr rms_normalized(const Expr& x, const Expr& gamma, double epsilon) {
   const Expr wide = widened(x);
-  const Expr inverse =
-      emit(Op::reciprocal, emit(Op::sqrt, reduce(wide * wide, "mean", {x.rank() - 1}) + epsilon));
-  return cast(wide * inverse * widened(gamma), x.dtype());
+  return cast(wide * inverse_rms(wide, {x.rank() - 1}, epsilon) * widened(gamma), x.dtype());
 }
 
 // Rows of past ([B, heads, P, size]) and new keys or values one behind the other: of each sequence `before`
@@ -118,12 +117,11 @@ Expr appended(const std::optional<Expr>& past, const Expr& more, const Expr& bef
   const Dim old = past ? past->dim(2) : Dim(0), added_rows = more.dim(2);
   const Expr rows = past ? concat({*past, more}, 2) : more;
   if (!past && keys == added_rows) return more;
-  const auto scalar = [&](const Dim& d) { return reshape(Expr(ctx, ctx.dims({d})), {}); };
   const Expr row = iota_along(ctx, keys, 1, 2), first = along(before, 0, 2);
-  const Expr last = scalar(old + added_rows - Dim(1));
-  const Expr fresh = row - first + scalar(old);
-  const Expr index =
-      where(less(row, first), row, where(less(row, first + scalar(added_rows)), fresh, minimum(row, last)));
+  const Expr last = extent(ctx, old + added_rows - Dim(1));
+  const Expr fresh = row - first + extent(ctx, old);
+  const Expr index = where(less(row, first), row,
+                           where(less(row, first + extent(ctx, added_rows)), fresh, minimum(row, last)));
   const Expr turned = transpose(rows, {0, 2, 1, 3});
   const Expr taken(
       ctx, ctx.emit(Op::gather_nd, {turned.id(), unsqueeze(index, {2}).id()}, {{"batch_dims", int64_t{1}}}));
@@ -167,7 +165,7 @@ void group_query_attention(NodeContext& ctx) {
   const Dim past = past_key ? past_key->dim(2) : Dim(0);
   // Of each sequence: keys, and those before the new ones. A padded first prompt has fewer keys than rows.
   const Expr valid = cast(in(ctx, 5), DType::kI64) + 1.0;
-  const Expr before = maximum(valid - reshape(Expr(ctx, ctx.dims({length})), {}), 0.0);
+  const Expr before = maximum(valid - extent(ctx, length), 0.0);
   const auto most = ctx.known(ctx.input(6));
   const Dim used = most ? (*most)[0] : past + length, keys = ir::dim_max(past, used);
 
@@ -191,12 +189,11 @@ void group_query_attention(NodeContext& ctx) {
 
   const Expr columns = iota_along(ctx, used, 3, 4);
   const Expr position = along(before, 0, 4) + iota_along(ctx, length, 2, 4);
-  std::optional<Expr> bias;
   const bool causal = ctx.int_attr("causal", 1) != 0;
-  bias = bias_of(causal ? less_equal(columns, position) : less(columns, along(valid, 0, 4)), q.dtype());
+  Expr bias = bias_of(causal ? less_equal(columns, position) : less(columns, along(valid, 0, 4)), q.dtype());
   if (const int64_t window = ctx.int_attr("local_window_size", -1); window > 0)
-    bias = added(bias, bias_of(less(position - static_cast<double>(window), columns), q.dtype()));
-  if (ctx.has_input(10)) bias = added(bias, in(ctx, 10));
+    bias = bias + bias_of(less(position - static_cast<double>(window), columns), q.dtype());
+  if (ctx.has_input(10)) bias = bias + in(ctx, 10);
   AttentionOptions options;
   options.scale = ctx.float_attr("scale", 0.0);
   options.softcap = ctx.float_attr("softcap", 0.0);

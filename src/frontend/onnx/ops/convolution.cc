@@ -139,8 +139,8 @@ void deform_conv(NodeContext& ctx) {
     const Expr pixel = along(inside * static_cast<double>(dilations[a]), 2, 5) +
                        iota_along(ctx, axis == 0 ? oh : ow, 3 + axis, 5) * static_cast<double>(strides[a]) -
                        static_cast<double>(pads[a]);
-    const Expr extent = cast(reshape(Expr(ctx, ctx.dims({x.dim(2 + axis)})), {}), shift.dtype());
-    return unsqueeze((2.0 * (shift + cast(pixel, shift.dtype())) + 1.0) / extent - 1.0, {5});
+    const Expr length = cast(extent(ctx, x.dim(2 + axis)), shift.dtype());
+    return unsqueeze((2.0 * (shift + cast(pixel, shift.dtype())) + 1.0) / length - 1.0, {5});
   };
   const Expr grid = reshape(concat({position(1), position(0)}, 5), {n * shifts, oh * kernel, ow, 2});
   const Expr planes = reshape(x, {n * shifts, ir::floor_div(c, shifts), x.dim(2), x.dim(3)});

@@ -144,6 +144,8 @@ Expr iota(NodeContext& ctx, const Dim& length) {
   return {ctx, ctx.emit(Op::iota, {ctx.dims({length})}, {{"axis", int64_t{0}}})};
 }
 
+Expr extent(NodeContext& ctx, const Dim& dim) { return reshape({ctx, ctx.dims({dim})}, {}); }
+
 Expr iota_along(NodeContext& ctx, const Dim& length, int64_t axis, int64_t rank) {
   ir::Shape shape(static_cast<size_t>(rank), Dim(1));
   shape[static_cast<size_t>(axis)] = length;

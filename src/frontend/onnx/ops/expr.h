@@ -85,7 +85,9 @@ Expr unsqueeze(const Expr& x, std::vector<int64_t> axes);  // axes of the result
 Expr squeeze(const Expr& x, const std::vector<int64_t>& axes);
 // i64 tensor whose element is its index along the only axis.
 Expr iota(NodeContext& ctx, const Dim& length);
-// The same, as a vector along `axis` of a rank-`rank` broadcast shape [1, ..., length, ..., 1].
+// The extent as an i64 of rank 0.
+Expr extent(NodeContext& ctx, const Dim& dim);
+// iota, as a vector along `axis` of a rank-`rank` broadcast shape [1, ..., length, ..., 1].
 Expr iota_along(NodeContext& ctx, const Dim& length, int64_t axis, int64_t rank);
 // A vector placed along `axis` of a rank-`rank` broadcast shape; rank 0 stays as it is.
 Expr along(const Expr& vector, int64_t axis, int64_t rank);

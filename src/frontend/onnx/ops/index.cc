@@ -44,7 +44,7 @@ void tensor_scatter(NodeContext& ctx) {
   Expr position = iota_along(ctx, update.dim(axis), axis, cache.rank());
   if (ctx.has_input(2)) position = position + along(cast(in(ctx, 2), DType::kI64), 0, cache.rank());
   if (mode == "circular") {
-    const Expr length = reshape(Expr(ctx, ctx.dims({cache.dim(axis)})), {});
+    const Expr length = extent(ctx, cache.dim(axis));
     position = emit(Op::mod, position, length);
   } else if (mode != "linear") {
     ctx.invalid("mode must be linear or circular");

@@ -12,6 +12,10 @@ Moments moments(const Expr& x, const std::vector<int64_t>& axes) {
   return {mean, centred, reduce(centred * centred, "mean", axes)};
 }
 
+Expr inverse_rms(const Expr& x, const std::vector<int64_t>& axes, double epsilon) {
+  return emit(Op::reciprocal, emit(Op::sqrt, reduce(x * x, "mean", axes) + epsilon));
+}
+
 Normalized layer_normalized(const Expr& x, int64_t axis, double epsilon) {
   const Moments m = moments(x, axes_from(axis, x.rank()));
   const Expr inverse = emit(Op::reciprocal, emit(Op::sqrt, m.variance + epsilon));
@@ -98,8 +102,7 @@ void rms_normalization(NodeContext& ctx) {
   Expr wide = widened(x);
   if (ctx.int_attr("stash_type", 1) == 11) wide = cast(x, DType::kF64);
   const std::vector<int64_t> axes = axes_from(ctx.axis(x.id(), ctx.int_attr("axis", -1)), x.rank());
-  const Expr square = reduce(wide * wide, "mean", axes);
-  const Expr inverse = emit(Op::reciprocal, emit(Op::sqrt, square + ctx.float_attr("epsilon", 1e-5)));
+  const Expr inverse = inverse_rms(wide, axes, ctx.float_attr("epsilon", 1e-5));
   out(ctx, 0, cast(wide * inverse * cast(scale, wide.dtype()), scale.dtype()));
 }
 

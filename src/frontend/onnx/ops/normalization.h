@@ -19,4 +19,7 @@ struct Normalized {
 };
 Normalized layer_normalized(const Expr& x, int64_t axis, double epsilon);
 
+// 1 / sqrt(mean of squares over `axes` + epsilon) of x (already wide): RMS normalization before the scale.
+Expr inverse_rms(const Expr& x, const std::vector<int64_t>& axes, double epsilon);
+
 }  // namespace thrice::frontend::onnx

@@ -21,7 +21,7 @@ void shape(NodeContext& ctx) {
 
 void size(NodeContext& ctx) {
   const Expr x = in(ctx, 0);
-  out(ctx, 0, reshape(Expr(ctx, ctx.dims({ir::num_elements(x.shape())})), {}));
+  out(ctx, 0, extent(ctx, ir::num_elements(x.shape())));
 }
 
 void reshape_(NodeContext& ctx) {
